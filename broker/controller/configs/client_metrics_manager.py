@@ -119,9 +119,17 @@ class Telemetry:
         *,
         terminating: bool,
     ) -> ErrorCode:
-        error = self._check_push(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
-        instance.terminating = terminating
-        instance.last_error = error
+        if instance.terminating:
+            error = ErrorCode.INVALID_REQUEST
+        elif not instance.may_push(now_ms) and not terminating:
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        elif subscription_id != instance.subscription.id:
+            error = ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        elif not 0 <= compression <= ZSTD:
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        else:
+            error = ErrorCode.TELEMETRY_TOO_LARGE if len(metrics) > self.max_bytes else ErrorCode.NONE
+        instance.terminating, instance.last_error = terminating, error
         return error
 
     def pushed(self, instance: ClientInstance, size: int | None) -> ErrorCode:
@@ -132,26 +140,6 @@ class Telemetry:
             self.pushes += 1
             self.pushed_bytes += size
         return instance.last_error
-
-    def _check_push(
-        self,
-        instance: ClientInstance,
-        subscription_id: int,
-        metrics: bytes,
-        compression: int,
-        now_ms: int,
-        *,
-        terminating: bool,
-    ) -> ErrorCode:
-        if instance.terminating:
-            return ErrorCode.INVALID_REQUEST
-        if not instance.may_push(now_ms) and not terminating:
-            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        if subscription_id != instance.subscription.id:
-            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-        if not 0 <= compression <= ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        return ErrorCode.TELEMETRY_TOO_LARGE if len(metrics) > self.max_bytes else ErrorCode.NONE
 
     def _subscription(self, client_instance_id: bytes, selectors: Mapping[str, str]) -> Subscription:
         matching = [configs for configs in self._subscribed() if _matches(configs, selectors)]

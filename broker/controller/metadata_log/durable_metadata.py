@@ -12,23 +12,9 @@ from sluice.broker.metadata.topic import Partition, PartitionState, Topic
 from sluice.broker.security.acl.acl import Acl
 from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.metadata.brokers import UnregisterBrokerRecord
-from sluice.protocol.metadata.log import ProducerIdsRecord
+from sluice.protocol.metadata import brokers, log, security, settings
+from sluice.protocol.metadata import topics as of_topics
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import (
-    AccessControlEntryRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData, FeatureLevelRecord
-from sluice.protocol.metadata.topics import (
-    SAME_LEADER,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
 
 from .image import MetadataImage
 from .metadata_log import MetadataLog
@@ -65,7 +51,7 @@ class DurableMetadata:
     def topics_created(self, topics: Iterable[tuple[Topic, Sequence[PartitionState]]]) -> ErrorCode:
         records: list[MetadataMessage] = []
         for topic, partitions in topics:
-            records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
+            records.append(of_topics.TopicRecord(name=topic.name, topic_id=topic.topic_id))
             records += _configs(_TOPIC, topic.name, {}, topic.config.own)
             records += self._partitions(topic.topic_id, 0, partitions)
         return self.append(records)
@@ -74,7 +60,7 @@ class DurableMetadata:
         return self.append(self._partitions(topic_id, first, partitions))
 
     def topic_deleted(self, topic_id: bytes) -> ErrorCode:
-        return self.append([RemoveTopicRecord(topic_id=topic_id)])
+        return self.append([of_topics.RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
         """Write a partition's new state soon, with others that change at the same time.
@@ -89,7 +75,7 @@ class DurableMetadata:
         changed, self._changed = self._changed, {}
         self.append([record for partition in changed for record in self._changes(partition)])
 
-    def _changes(self, partition: Partition) -> Iterator[PartitionChangeRecord]:
+    def _changes(self, partition: Partition) -> Iterator[of_topics.PartitionChangeRecord]:
         topic = self.image.topics.get(partition.topic.topic_id)
         before = None if topic is None else topic.partitions.get(partition.index)
         if before is None:
@@ -97,20 +83,22 @@ class DurableMetadata:
         # Each record increments the partition epoch by one and, if it has a leader, the leader epoch too.
         leaders = partition.leader_epoch - before.leader_epoch
         for steps_left in range(max(partition.partition_epoch - before.partition_epoch, leaders), 1, -1):
-            yield PartitionChangeRecord(
+            yield of_topics.PartitionChangeRecord(
                 topic_id=partition.topic.topic_id,
                 partition_id=partition.index,
-                leader=partition.leader if steps_left <= leaders else SAME_LEADER,
+                leader=partition.leader if steps_left <= leaders else of_topics.SAME_LEADER,
             )
         yield self.change(partition.topic.topic_id, before, partition.state)
 
-    def change(self, topic_id: bytes, before: PartitionRecord, after: PartitionState) -> PartitionChangeRecord:
+    def change(
+        self, topic_id: bytes, before: of_topics.PartitionRecord, after: PartitionState
+    ) -> of_topics.PartitionChangeRecord:
         moved = list(after.replicas) != before.replicas
         has_elr = before.eligible_leader_replicas is not None or before.last_known_elr is not None
-        return PartitionChangeRecord(
+        return of_topics.PartitionChangeRecord(
             topic_id=topic_id,
             partition_id=before.partition_id,
-            leader=after.leader if after.leader_epoch > before.leader_epoch else SAME_LEADER,
+            leader=after.leader if after.leader_epoch > before.leader_epoch else of_topics.SAME_LEADER,
             isr=_changed_list(before.isr, after.isr),
             replicas=_changed_list(before.replicas, after.replicas),
             adding_replicas=_changed_list(before.adding_replicas, after.adding),
@@ -128,21 +116,23 @@ class DurableMetadata:
             for name, level in levels.items()
             if name != KRAFT_VERSION and level != self.image.features.get(name, 0)
         }
-        return self.append([FeatureLevelRecord(name=name, feature_level=level) for name, level in changed.items()])
+        return self.append(
+            [settings.FeatureLevelRecord(name=name, feature_level=level) for name, level in changed.items()]
+        )
 
     def broker_unregistered(self, node_id: int) -> ErrorCode:
         epoch = self.image.brokers[node_id].broker_epoch
-        return self.append([UnregisterBrokerRecord(broker_id=node_id, broker_epoch=epoch)])
+        return self.append([brokers.UnregisterBrokerRecord(broker_id=node_id, broker_epoch=epoch)])
 
     def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
         return self.append(_configs(kind, name, before, after))
 
     def quotas_altered(self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> ErrorCode:
-        parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
+        parts = [settings.EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
         now = self.image.client_quotas.get(frozenset(entity.items()), {})
         return self.append(
             [
-                ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
+                settings.ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
                 for key, value in changes.items()
                 if now.get(key) != value
             ]
@@ -150,7 +140,7 @@ class DurableMetadata:
 
     def acls_changed(self, created: Iterable[tuple[bytes, Acl]], deleted: Iterable[bytes]) -> ErrorCode:
         new = [
-            AccessControlEntryRecord(
+            security.AccessControlEntryRecord(
                 id=acl_id,
                 resource_type=acl.resource_type,
                 resource_name=acl.resource_name,
@@ -162,12 +152,12 @@ class DurableMetadata:
             )
             for acl_id, acl in created
         ]
-        return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
+        return self.append([*new, *(security.RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
 
     def scram_credential_set(self, user: str, mechanism: ScramMechanism, credential: ScramCredential) -> ErrorCode:
         return self.append(
             [
-                UserScramCredentialRecord(
+                security.UserScramCredentialRecord(
                     name=user,
                     mechanism=mechanism.value,
                     salt=credential.salt,
@@ -179,18 +169,18 @@ class DurableMetadata:
         )
 
     def scram_credential_removed(self, user: str, mechanism: ScramMechanism) -> ErrorCode:
-        return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
+        return self.append([security.RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:
         broker = self.image.brokers.get(node_id)
         epoch = -1 if broker is None else broker.broker_epoch
         return self.append(
-            [ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=next_producer_id)]
+            [log.ProducerIdsRecord(broker_id=node_id, broker_epoch=epoch, next_producer_id=next_producer_id)]
         )
 
     def _partitions(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> list[MetadataMessage]:
         return [
-            PartitionRecord(
+            of_topics.PartitionRecord(
                 partition_id=index,
                 topic_id=topic_id,
                 replicas=list(partition.replicas),
@@ -212,7 +202,7 @@ def _changed_list(before: list[int], after: tuple[int, ...]) -> list[int] | None
 
 def _configs(kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[MetadataMessage]:
     return [
-        ConfigRecord(resource_type=kind, resource_name=name, name=key, value=after.get(key))
+        settings.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=after.get(key))
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     ]

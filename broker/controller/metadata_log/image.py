@@ -6,45 +6,14 @@ unregistered broker are ignored. Records of a transaction (KIP-868) apply at its
 """
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from sluice.protocol.metadata.brokers import (
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-    UnregisterControllerRecord,
-)
-from sluice.protocol.metadata.log import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    NoOpRecord,
-    ProducerIdsRecord,
-    ZkMigrationStateRecord,
-)
+from sluice.protocol.metadata import brokers, log, security, settings
+from sluice.protocol.metadata import topics as of_topics
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData, FeatureLevelRecord
-from sluice.protocol.metadata.topics import (
-    SAME_LEADER,
-    ClearElrRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
 
 M = TypeVar("M", bound=MetadataMessage)
 K = TypeVar("K")
@@ -67,21 +36,21 @@ class TopicImage:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.partitions: dict[int, PartitionRecord] = {}
+        self.partitions: dict[int, of_topics.PartitionRecord] = {}
 
 
 class MetadataImage:
     def __init__(self) -> None:
         self.features: dict[str, int] = {}
-        self.brokers: dict[int, RegisterBrokerRecord] = {}
-        self.controllers: dict[int, RegisterControllerRecord] = {}
+        self.brokers: dict[int, brokers.RegisterBrokerRecord] = {}
+        self.controllers: dict[int, brokers.RegisterControllerRecord] = {}
         self.topics: dict[bytes, TopicImage] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.next_producer_id = 0
-        self.acls: dict[bytes, AccessControlEntryRecord] = {}
-        self.scram_credentials: dict[tuple[int, str], UserScramCredentialRecord] = {}
-        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
+        self.acls: dict[bytes, security.AccessControlEntryRecord] = {}
+        self.scram_credentials: dict[tuple[int, str], security.UserScramCredentialRecord] = {}
+        self.delegation_tokens: dict[str, security.DelegationTokenRecord] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._transaction: list[MetadataMessage] | None = None
 
@@ -91,55 +60,63 @@ class MetadataImage:
 
     def replay(self, message: MetadataMessage) -> None:
         if self._transaction is not None:
-            if not isinstance(message, EndTransactionRecord | AbortTransactionRecord):
+            if not isinstance(message, log.EndTransactionRecord | log.AbortTransactionRecord):
                 self._transaction.append(message)
                 return
             records, self._transaction = self._transaction, None
-            if isinstance(message, EndTransactionRecord):
+            if isinstance(message, log.EndTransactionRecord):
                 for record in records:
                     self.replay(record)
-        elif isinstance(message, BeginTransactionRecord):
+        elif isinstance(message, log.BeginTransactionRecord):
             self._transaction = []
-        else:
+        elif type(message) in _KEPT:
+            name, key = _KEPT[type(message)]
+            getattr(self, name)[key(message)] = message
+        elif type(message) in _REMOVED:
+            name, key = _REMOVED[type(message)]
+            getattr(self, name).pop(key(message), None)
+        elif type(message) not in _IGNORED:
             _REPLAY[type(message)](self, message)
 
     def records(self) -> Iterator[MetadataMessage]:
         # metadata.version first: readers need it for the others.
         for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
-            yield FeatureLevelRecord(name=name, feature_level=self.features[name])
+            yield settings.FeatureLevelRecord(name=name, feature_level=self.features[name])
         yield from self.brokers.values()
         yield from self.controllers.values()
         for topic in self.topics.values():
-            yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+            yield of_topics.TopicRecord(name=topic.name, topic_id=topic.topic_id)
             yield from topic.partitions.values()
         for (kind, resource), configs in self.configs.items():
             for key, value in configs.items():
-                yield ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value)
+                yield settings.ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value)
         for entity, quotas in self.client_quotas.items():
-            parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity, key=_type)]
+            parts = [
+                settings.EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity, key=_type)
+            ]
             for key, bound in quotas.items():
-                yield ClientQuotaRecord(entity=parts, key=key, value=bound)
+                yield settings.ClientQuotaRecord(entity=parts, key=key, value=bound)
         if self.next_producer_id:
-            yield ProducerIdsRecord(broker_id=_NO_BROKER, next_producer_id=self.next_producer_id)
+            yield log.ProducerIdsRecord(broker_id=_NO_BROKER, next_producer_id=self.next_producer_id)
         yield from self.acls.values()
         yield from self.scram_credentials.values()
         yield from self.delegation_tokens.values()
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    def _add_topic(self, record: TopicRecord) -> None:
+    def _add_topic(self, record: of_topics.TopicRecord) -> None:
         self.topics[record.topic_id] = TopicImage(record.name, record.topic_id)
         self._topic_ids[record.name] = record.topic_id
 
-    def _add_partition(self, record: PartitionRecord) -> None:
+    def _add_partition(self, record: of_topics.PartitionRecord) -> None:
         self._topic(record.topic_id).partitions[record.partition_id] = record
 
-    def _change_partition(self, change: PartitionChangeRecord) -> None:
+    def _change_partition(self, change: of_topics.PartitionChangeRecord) -> None:
         topic = self._topic(change.topic_id)
         before = topic.partitions.get(change.partition_id)
         if before is None:
             raise InconsistentRecordError(f"unknown partition {topic.name}-{change.partition_id}")
-        new_leader = change.leader != SAME_LEADER
+        new_leader = change.leader != of_topics.SAME_LEADER
         recovery = change.leader_recovery_state
         topic.partitions[change.partition_id] = replace(
             before,
@@ -156,13 +133,13 @@ class MetadataImage:
             last_known_elr=_elr(before.last_known_elr, change.last_known_elr),
         )
 
-    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+    def _remove_topic(self, record: of_topics.RemoveTopicRecord) -> None:
         topic = self._topic(record.topic_id)
         del self.topics[topic.topic_id]
         del self._topic_ids[topic.name]
         self.configs.pop((_TOPIC, topic.name), None)
 
-    def _clear_elr(self, record: ClearElrRecord) -> None:
+    def _clear_elr(self, record: of_topics.ClearElrRecord) -> None:
         topic_id = self._topic_ids.get(record.topic_name)
         topics = self.topics.values() if not record.topic_name else [] if topic_id is None else [self.topics[topic_id]]
         for topic in topics:
@@ -177,31 +154,25 @@ class MetadataImage:
 
     # -- configs, quotas, features -------------------------------------------------------------------------------------
 
-    def _configure(self, record: ConfigRecord) -> None:
+    def _configure(self, record: settings.ConfigRecord) -> None:
         _set(self.configs, (record.resource_type, record.resource_name), record.name, record.value)
 
-    def _set_quota(self, record: ClientQuotaRecord) -> None:
+    def _set_quota(self, record: settings.ClientQuotaRecord) -> None:
         entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
         _set(self.client_quotas, entity, record.key, None if record.remove else record.value)
 
-    def _set_feature(self, record: FeatureLevelRecord) -> None:
+    def _set_feature(self, record: settings.FeatureLevelRecord) -> None:
         if record.feature_level:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)
 
-    def _set_producer_ids(self, record: ProducerIdsRecord) -> None:
+    def _set_producer_ids(self, record: log.ProducerIdsRecord) -> None:
         self.next_producer_id = record.next_producer_id
 
     # -- brokers and controllers ---------------------------------------------------------------------------------------
 
-    def _register_broker(self, record: RegisterBrokerRecord) -> None:
-        self.brokers[record.broker_id] = record
-
-    def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
-        self.brokers.pop(record.broker_id, None)
-
-    def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
+    def _change_broker(self, record: brokers.BrokerRegistrationChangeRecord) -> None:
         before = self.brokers.get(record.broker_id)
         if before is not None and before.broker_epoch == record.broker_epoch:
             cordoned = record.cordoned_log_dirs
@@ -213,41 +184,21 @@ class MetadataImage:
                 cordoned_log_dirs=before.cordoned_log_dirs if cordoned is None else cordoned,
             )
 
-    def _fence_broker(self, record: FenceBrokerRecord) -> None:
-        self._change_broker(BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=1))
+    def _fence_broker(self, record: brokers.FenceBrokerRecord) -> None:
+        self._change_broker(
+            brokers.BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=1)
+        )
 
-    def _unfence_broker(self, record: UnfenceBrokerRecord) -> None:
-        self._change_broker(BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=-1))
-
-    def _register_controller(self, record: RegisterControllerRecord) -> None:
-        self.controllers[record.controller_id] = record
-
-    def _unregister_controller(self, record: UnregisterControllerRecord) -> None:
-        self.controllers.pop(record.controller_id, None)
+    def _unfence_broker(self, record: brokers.UnfenceBrokerRecord) -> None:
+        self._change_broker(
+            brokers.BrokerRegistrationChangeRecord(broker_id=record.id, broker_epoch=record.epoch, fenced=-1)
+        )
 
     # -- security ------------------------------------------------------------------------------------------------------
 
-    def _add_acl(self, record: AccessControlEntryRecord) -> None:
-        self.acls[record.id] = record
-
-    def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+    def _remove_acl(self, record: security.RemoveAccessControlEntryRecord) -> None:
         if self.acls.pop(record.id, None) is None:
             raise InconsistentRecordError(f"unknown ACL id {record.id.hex()}")
-
-    def _set_scram(self, record: UserScramCredentialRecord) -> None:
-        self.scram_credentials[record.mechanism, record.name] = record
-
-    def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
-        self.scram_credentials.pop((record.mechanism, record.name), None)
-
-    def _set_token(self, record: DelegationTokenRecord) -> None:
-        self.delegation_tokens[record.token_id] = record
-
-    def _remove_token(self, record: RemoveDelegationTokenRecord) -> None:
-        self.delegation_tokens.pop(record.token_id, None)
-
-    def _ignore(self, record: MetadataMessage) -> None:
-        pass  # a no-op, the state of a ZooKeeper migration, or the end of a transaction within a snapshot
 
 
 def _set(resources: dict[K, dict[str, V]], resource: K, key: str, value: V | None) -> None:
@@ -272,31 +223,34 @@ def _type(part: tuple[str, str | None]) -> str:
     return part[0]
 
 
+# Records that are kept as they are, and those that remove them: the attribute of the image, and the key.
+_KEPT: dict[type[MetadataMessage], tuple[str, Callable[[MetadataMessage], object]]] = {
+    brokers.RegisterBrokerRecord: ("brokers", attrgetter("broker_id")),
+    brokers.RegisterControllerRecord: ("controllers", attrgetter("controller_id")),
+    security.AccessControlEntryRecord: ("acls", attrgetter("id")),
+    security.UserScramCredentialRecord: ("scram_credentials", attrgetter("mechanism", "name")),
+    security.DelegationTokenRecord: ("delegation_tokens", attrgetter("token_id")),
+}
+_REMOVED: dict[type[MetadataMessage], tuple[str, Callable[[MetadataMessage], object]]] = {
+    brokers.UnregisterBrokerRecord: ("brokers", attrgetter("broker_id")),
+    brokers.UnregisterControllerRecord: ("controllers", attrgetter("controller_id")),
+    security.RemoveUserScramCredentialRecord: ("scram_credentials", attrgetter("mechanism", "name")),
+    security.RemoveDelegationTokenRecord: ("delegation_tokens", attrgetter("token_id")),
+}
+# A no-op, the state of a ZooKeeper migration, and the end of a transaction within a snapshot.
+_IGNORED = {log.NoOpRecord, log.ZkMigrationStateRecord, log.EndTransactionRecord, log.AbortTransactionRecord}
 _REPLAY: dict[type[MetadataMessage], Replay] = {  # type: ignore[type-arg]  # each value accepts its key's type
-    RegisterBrokerRecord: MetadataImage._register_broker,
-    UnregisterBrokerRecord: MetadataImage._unregister_broker,
-    TopicRecord: MetadataImage._add_topic,
-    PartitionRecord: MetadataImage._add_partition,
-    ConfigRecord: MetadataImage._configure,
-    PartitionChangeRecord: MetadataImage._change_partition,
-    FenceBrokerRecord: MetadataImage._fence_broker,
-    UnfenceBrokerRecord: MetadataImage._unfence_broker,
-    RemoveTopicRecord: MetadataImage._remove_topic,
-    DelegationTokenRecord: MetadataImage._set_token,
-    UserScramCredentialRecord: MetadataImage._set_scram,
-    FeatureLevelRecord: MetadataImage._set_feature,
-    ClientQuotaRecord: MetadataImage._set_quota,
-    ProducerIdsRecord: MetadataImage._set_producer_ids,
-    BrokerRegistrationChangeRecord: MetadataImage._change_broker,
-    AccessControlEntryRecord: MetadataImage._add_acl,
-    RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
-    NoOpRecord: MetadataImage._ignore,
-    ZkMigrationStateRecord: MetadataImage._ignore,
-    RemoveUserScramCredentialRecord: MetadataImage._remove_scram,
-    EndTransactionRecord: MetadataImage._ignore,
-    AbortTransactionRecord: MetadataImage._ignore,
-    RemoveDelegationTokenRecord: MetadataImage._remove_token,
-    RegisterControllerRecord: MetadataImage._register_controller,
-    ClearElrRecord: MetadataImage._clear_elr,
-    UnregisterControllerRecord: MetadataImage._unregister_controller,
+    of_topics.TopicRecord: MetadataImage._add_topic,
+    of_topics.PartitionRecord: MetadataImage._add_partition,
+    of_topics.PartitionChangeRecord: MetadataImage._change_partition,
+    of_topics.RemoveTopicRecord: MetadataImage._remove_topic,
+    of_topics.ClearElrRecord: MetadataImage._clear_elr,
+    settings.ConfigRecord: MetadataImage._configure,
+    settings.ClientQuotaRecord: MetadataImage._set_quota,
+    settings.FeatureLevelRecord: MetadataImage._set_feature,
+    log.ProducerIdsRecord: MetadataImage._set_producer_ids,
+    brokers.BrokerRegistrationChangeRecord: MetadataImage._change_broker,
+    brokers.FenceBrokerRecord: MetadataImage._fence_broker,
+    brokers.UnfenceBrokerRecord: MetadataImage._unfence_broker,
+    security.RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
 }

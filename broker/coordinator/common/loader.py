@@ -13,24 +13,14 @@ from sluice.broker.log.partition_log import PartitionLog
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
-from sluice.protocol.records.batch import (
-    CODEC_MASK,
-    CONTROL_FLAG,
-    HEADER,
-    HEADER_BYTES,
-    LOG_OVERHEAD,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    read_header,
-)
+from sluice.protocol.records.batch import BatchHeader, iter_batches
 from sluice.protocol.records.build import COMMIT
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.record import VarintError, iter_records, read_varint
+from sluice.protocol.records.record import iter_records
 
 _logger = logging.getLogger("sluice.broker")
 
 _READ_BYTES = 5 * 2**20
-_NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 class StoredRecord(NamedTuple):
@@ -44,50 +34,20 @@ _Readers = tuple[_Read, _Read]
 
 
 class CompactedState:
-    __slots__ = ("_name", "pending", "values")
+    __slots__ = ("pending", "values")
 
     def __init__(self, log: PartitionLog) -> None:
         self.values: Values = {}
         self.pending: dict[int, Values] = {}
-        self._name = log.name
-        for batches in read_batches(log):
-            self._add_batches(batches)
+        for data in read_batches(log):
+            for position, header in iter_batches(data):
+                try:
+                    self._add(header, data[position : position + header.size_in_bytes])
+                except InvalidRecords as error:
+                    where = {"partition": log.name, "offset": header.base_offset, "reason": repr(error)}
+                    _logger.error("skipping coordinator records that cannot be decoded", extra=where)
 
-    def _add_batches(self, data: bytes) -> None:
-        position = 0
-        while position < len(data):
-            base_offset, length, _, _, _, attributes, _, _, _, _, _, _, count = HEADER.unpack_from(data, position)
-            start, position = position, position + LOG_OVERHEAD + length
-            try:
-                if attributes & _NOT_PLAIN:
-                    self._add_general(data[start:position])
-                else:
-                    self._add_plain(data, start + HEADER_BYTES, base_offset, count)
-            except (InvalidRecords, IndexError, VarintError) as error:
-                where = {"partition": self._name, "offset": base_offset, "reason": repr(error)}
-                _logger.error("skipping coordinator records that cannot be decoded", extra=where)
-
-    def _add_plain(self, data: bytes, at: int, base_offset: int, count: int) -> None:
-        """Add an uncompressed batch outside a transaction, parsed in place for speed."""
-        values, delete = self.values, self._delete
-        for _ in range(count):
-            size, at = read_varint(data, at)
-            end = at + size
-            at += 1
-            while data[at] > 127:
-                at += 1
-            delta, at = read_varint(data, at + 1)
-            size, at = read_varint(data, at)
-            key = data[at : at + size]
-            size, at = read_varint(data, at + max(size, 0))
-            if size >= 0:
-                values[key] = StoredRecord(base_offset + delta, data[at : at + size])
-            else:
-                delete(key)
-            at = end
-
-    def _add_general(self, batch: bytes) -> None:
-        header = read_header(batch)
+    def _add(self, header: BatchHeader, batch: bytes) -> None:
         if header.is_control:
             if header.is_transactional:
                 self._end_transaction(header, batch)

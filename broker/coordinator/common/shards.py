@@ -9,8 +9,6 @@ COORDINATOR_LOAD_IN_PROGRESS for a key that is being loaded, and with NOT_COORDI
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
-from functools import partial
 
 from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.metadata.topic import Partition
@@ -20,29 +18,10 @@ from sluice.protocol.errors import ErrorCode
 from .coordinator_log import CoordinatorLog
 
 
-class ShardState(Enum):
-    LOADING = auto()
-    ACTIVE = auto()
-
-
-_ERRORS = {
-    None: ErrorCode.NOT_COORDINATOR,
-    ShardState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ShardState.ACTIVE: ErrorCode.NONE,
-}
-
-
-class Shard:
-    __slots__ = ("state",)
-
-    def __init__(self) -> None:
-        self.state = ShardState.LOADING
-
-
 class CoordinatorShards:
     """The shards of one coordinator; `recover` loads the state of a partition, `resign` drops it."""
 
-    __slots__ = ("_delay_ms", "_host", "_log", "_recover", "_resign", "_shards")
+    __slots__ = ("_active", "_delay_ms", "_host", "_loading", "_log", "_recover", "_resign")
 
     def __init__(
         self,
@@ -56,22 +35,24 @@ class CoordinatorShards:
         self._recover = recover
         self._resign = resign
         self._delay_ms = host.config.integer("sluice.coordinator.load.delay.ms")
-        self._shards: dict[int, Shard] = {}
+        self._loading: dict[int, object] = {}  # by partition index
+        self._active: set[int] = set()
 
     def error(self, key: str) -> ErrorCode:
         try:
             partition = self._log.partition_of(key)
         except NotDurableError:  # the topic cannot be created
             return ErrorCode.NOT_COORDINATOR
-        shard = self._shards.get(partition.index)
-        if shard is None and self._host.replicas.leads(partition):  # the topic was created by `partition_of`
+        if self._host.replicas.leads(partition):  # the topic may be created by `partition_of`
             self.load(partition)
-            shard = self._shards[partition.index]
-        return _ERRORS[None if shard is None else shard.state]
+        if partition.index in self._active:
+            return ErrorCode.NONE
+        is_loading = partition.index in self._loading
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR
 
     @property
     def is_loading(self) -> bool:
-        return any(shard.state is ShardState.LOADING for shard in self._shards.values())
+        return bool(self._loading)
 
     def load_led(self) -> None:
         topic = self._host.metadata.topics.get(self._log.name)
@@ -80,21 +61,24 @@ class CoordinatorShards:
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:
-        if partition.index in self._shards:
+        index = partition.index
+        if index in self._active or index in self._loading:
             return
-        shard = self._shards[partition.index] = Shard()
-        finish = partial(self._finish_loading, partition, shard)
+        loading = self._loading[index] = object()
+
+        def finish() -> None:
+            if self._loading.get(index) is loading:  # not unloaded in the meantime
+                del self._loading[index]
+                self._active.add(index)
+                self._recover(partition)
+
         if self._delay_ms:
             self._host.scheduler.schedule_once(self._delay_ms, finish)
         else:
             finish()
 
-    def _finish_loading(self, partition: Partition, shard: Shard) -> None:
-        if self._shards.get(partition.index) is shard:  # not unloaded in the meantime
-            shard.state = ShardState.ACTIVE
-            self._recover(partition)
-
     def unload(self, partition: Partition) -> None:
-        shard = self._shards.pop(partition.index, None)
-        if shard is not None and shard.state is ShardState.ACTIVE:
+        self._loading.pop(partition.index, None)
+        if partition.index in self._active:
+            self._active.remove(partition.index)
             self._resign(partition)

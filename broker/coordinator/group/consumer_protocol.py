@@ -6,7 +6,7 @@ To brokers these bytes are opaque, except in groups with members of both protoco
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import encode_record
@@ -14,6 +14,8 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, bytes_, int32, string
+
+M = TypeVar("M", bound=Message)
 
 PROTOCOL_TYPE = "consumer"
 _NEWEST = 3
@@ -41,9 +43,10 @@ class MemberAssignment(Message):
     user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
 
 
-def read_subscription(data: bytes) -> Subscription | None:
+def read_embedded(cls: type[M], data: bytes) -> M | None:
+    """Return a subscription or an assignment; None if it is malformed."""
     try:
-        return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
+        return decode_prefix(cls, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
         return None
 
@@ -55,13 +58,6 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
     except RemoteProtocolError:
         return None
     return subscription.topics
-
-
-def read_assignment(data: bytes) -> MemberAssignment | None:
-    try:
-        return decode_prefix(MemberAssignment, _version(data))(memoryview(data), 2, len(data))[0]
-    except RemoteProtocolError:
-        return None
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:

@@ -17,11 +17,7 @@ from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.coordinator.share.persister import SharePersister
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Topic
-from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
-from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
-from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from sluice.broker.requests.context import RequestContext
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.protocol.records.record import int64
@@ -52,6 +48,9 @@ _LEAST_OFFSET_BYTES = 46
 class Producer(NamedTuple):
     producer_id: int
     producer_epoch: int
+
+
+_NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class GroupCoordinator(GroupRuntime):
@@ -107,64 +106,46 @@ class GroupCoordinator(GroupRuntime):
         if isinstance(group, ClassicGroup):
             self.classic.stop(group, ErrorCode.NOT_COORDINATOR)
 
-    # -- requests of classic members -----------------------------------------------------------------------------------
-
-    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-        return self._classic_members(request.group_id).join(ctx, request)
-
-    def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        return self._classic_members(request.group_id).sync(ctx, request)
-
-    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Return REBALANCE_IN_PROGRESS if the member must rejoin."""
-        return self._classic_members(request.group_id).heartbeat(request)
-
-    def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        return self._classic_members(group_id).leave(group_id, leaving)
-
-    def _classic_members(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
+    def classic_protocol(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
+        """Return what handles the requests of members with the classic protocol."""
         group = self.groups.get(group_id)
         is_consumer_group = group is not None and group.type == CONSUMER and not group.is_empty
         return self.consumer.classic_members if is_consumer_group else self.classic
 
     # -- committing ----------------------------------------------------------------------------------------------------
 
-    def commit_offsets(self, ctx: RequestContext, commit: Commit, retention_time_ms: int) -> list[ErrorCode]:
-        # This also restarts a classic member's session.
-        error = self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
+    def commit_offsets(
+        self,
+        ctx: RequestContext,
+        commit: Commit,
+        retention_time_ms: int = _NO_RETENTION_TIME,
+        producer: Producer | None = None,
+    ) -> list[ErrorCode]:
+        """Commit offsets: with a producer, as a part of its transaction, else restarting a classic member's session."""
+        error = self._commit_error(commit)
         if error:
             return [error] * len(commit.offsets)
         group = self.groups.get(commit.group_id)
-        if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
+        if producer is None and isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
         expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else int64(ctx.now_ms + retention_time_ms)
         codes, accepted = self._check_offsets(ctx, commit, expires_ms)
-        error = self._write_commits(ctx, commit, accepted, _GROUP_ID_NOT_FOUND_SINCE)
-        if error:
-            ctx.free(accepted)
-            return [error] * len(codes)
-        for partition, committed in accepted:
-            self.offsets.put(commit.group_id, partition, committed)
-        return codes
-
-    def commit_in_transaction(self, ctx: RequestContext, commit: Commit, producer: Producer) -> list[ErrorCode]:
-        error = self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
-        if error:
-            return [error] * len(commit.offsets)
-        codes, accepted = self._check_offsets(ctx, commit, None)
-        error = self._write_commits(ctx, commit, accepted, _TXN_GROUP_ID_NOT_FOUND_SINCE, *producer)
+        error = self._write_commits(ctx, commit, accepted, producer or _NO_PRODUCER)
         if error:
             ctx.free(accepted)
             return [error] * len(codes)
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in accepted:
-            self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
+            if producer is None:
+                self.offsets.put(commit.group_id, partition, committed)
+            else:
+                self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
         return codes
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
-    def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
+    def _commit_error(self, commit: Commit) -> ErrorCode:
         error = self.error(commit.group_id)
         if error:
             return error
@@ -174,7 +155,8 @@ class GroupCoordinator(GroupRuntime):
             is_old = commit.transactional and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE
             return ErrorCode.ILLEGAL_GENERATION if is_old and error is ErrorCode.STALE_MEMBER_EPOCH else error
         if commit.generation_id >= 0:
-            has_not_found = commit.version >= group_id_not_found_since
+            since = _TXN_GROUP_ID_NOT_FOUND_SINCE if commit.transactional else _GROUP_ID_NOT_FOUND_SINCE
+            has_not_found = commit.version >= since
             return ErrorCode.GROUP_ID_NOT_FOUND if has_not_found else ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.NONE  # creates a simple group
 
@@ -202,9 +184,7 @@ class GroupCoordinator(GroupRuntime):
         ctx: RequestContext,
         commit: Commit,
         accepted: list[tuple[TopicPartition, CommittedOffset]],
-        group_id_not_found_since: int,
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
+        producer: Producer,
     ) -> ErrorCode:
         if not accepted:
             return ErrorCode.NONE
@@ -215,8 +195,8 @@ class GroupCoordinator(GroupRuntime):
             offset_commit(group_id, topic, partition, committed)
             for (topic, partition), committed in ctx.sliced(accepted)
         )
-        data = batch_of(records, self.now_ms(), producer_id, producer_epoch)
-        error = self._commit_error(commit, group_id_not_found_since)  # again, as other requests were served meanwhile
+        data = batch_of(records, self.now_ms(), *producer)
+        error = self._commit_error(commit)  # again, as other requests were served meanwhile
         if error:
             return error
         moved = log.log_end_offset - accepted[0][1].order

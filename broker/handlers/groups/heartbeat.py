@@ -18,4 +18,6 @@ def handle(ctx: RequestContext, request: HeartbeatRequest, broker: Broker) -> He
 def _heartbeat(ctx: RequestContext, broker: Broker, request: HeartbeatRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return broker.groups.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return broker.groups.classic_protocol(request.group_id).heartbeat(request)

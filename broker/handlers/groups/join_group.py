@@ -45,4 +45,4 @@ def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> Joi
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
     request.protocols = request.protocols.copy()  # kept by the group, whose changes must not pause
-    return broker.groups.join(ctx, request)
+    return broker.groups.classic_protocol(request.group_id).join(ctx, request)

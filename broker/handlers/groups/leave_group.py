@@ -53,7 +53,7 @@ def _leave(
 ) -> list[MemberResponse] | ErrorCode:
     members: list[MemberResponse] = []
     for start in range(0, max(len(leaving), 1), _AT_ONCE):
-        left = broker.groups.leave(group_id, leaving[start : start + _AT_ONCE])
+        left = broker.groups.classic_protocol(group_id).leave(group_id, leaving[start : start + _AT_ONCE])
         if isinstance(left, ErrorCode):
             return left
         members += left

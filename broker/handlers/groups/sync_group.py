@@ -43,4 +43,4 @@ def _sync(ctx: RequestContext, broker: Broker, request: SyncGroupRequest) -> Syn
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     request.assignments = request.assignments.copy()  # a plain list: the change of the group must not pause
-    return broker.groups.sync(ctx, request)
+    return broker.groups.classic_protocol(request.group_id).sync(ctx, request)

@@ -127,4 +127,4 @@ def _commit(
         transactional=True,
     )
     producer = Producer(request.producer_id, request.producer_epoch)
-    return broker.groups.commit_in_transaction(ctx, commit, producer)
+    return broker.groups.commit_offsets(ctx, commit, producer=producer)

@@ -17,7 +17,7 @@ from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
     Subscription,
     by_topic_id,
-    read_subscription,
+    read_embedded,
     write_assignment,
 )
 from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
@@ -59,7 +59,7 @@ class ClassicMembers:
         slot = _find_slot(group, member_id, request.group_instance_id, is_new=is_new)
         if isinstance(slot, ErrorCode):
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, slot)
-        subscription = read_subscription(request.protocols[0].metadata)
+        subscription = read_embedded(Subscription, request.protocols[0].metadata)
         if subscription is None:
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         updated = _updated(ctx, request, slot.member, subscription)

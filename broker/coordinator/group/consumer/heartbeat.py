@@ -29,12 +29,7 @@ from sluice.broker.coordinator.group.modern_group import (
 )
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
-from sluice.protocol.apis.consumer_group_heartbeat import (
-    Assignment,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from sluice.protocol.apis import consumer_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from .classic_members import ClassicMembers
@@ -56,8 +51,8 @@ class ConsumerProtocol:
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     def heartbeat(
-        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
-    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
+        self, ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest
+    ) -> api.ConsumerGroupHeartbeatResponse | HeartbeatError:
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
@@ -67,8 +62,8 @@ class ConsumerProtocol:
         return response
 
     def _change_member(
-        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, sent: "_Sent"
-    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
+        self, ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest, sent: "_Sent"
+    ) -> api.ConsumerGroupHeartbeatResponse | HeartbeatError:
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
@@ -98,21 +93,21 @@ class ConsumerProtocol:
         if error:
             return write_error(error)
         self.rebalance.refresh_regexes(ctx, group)
-        response = ConsumerGroupHeartbeatResponse(
+        response = api.ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=updated.member_epoch,
             heartbeat_interval_ms=settings.integer("consumer.heartbeat.interval.ms"),
         )
         if request.member_epoch == JOIN_EPOCH or _is_full(request) or updated.assigned != member.assigned:
-            response.assignment = Assignment(
+            response.assignment = api.Assignment(
                 topic_partitions=[
-                    TopicPartitions(topic_id=topic, partitions=partitions)
+                    api.TopicPartitions(topic_id=topic, partitions=partitions)
                     for topic, partitions in without_epochs(updated.assigned).items()
                 ]
             )
         return response
 
-    def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
+    def _group_for(self, request: api.ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
         group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -138,7 +133,7 @@ class ConsumerProtocol:
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
+    def _leave(self, request: api.ConsumerGroupHeartbeatRequest) -> api.ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             return wrong_group("consumer", request.group_id, group, joins=False)
@@ -151,7 +146,7 @@ class ConsumerProtocol:
             error = self.rebalance.remove(group, [member])
         if error:
             return write_error(error)
-        return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+        return api.ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
         """Remove a static member for up to its session timeout; it keeps its partitions."""
@@ -184,7 +179,7 @@ class _Sent(NamedTuple):
     owned: Owned
 
 
-def _sent(request: ConsumerGroupHeartbeatRequest) -> _Sent:
+def _sent(request: api.ConsumerGroupHeartbeatRequest) -> _Sent:
     owned = request.topic_partitions
     names = dict.fromkeys(request.subscribed_topic_names or ())
     return _Sent(
@@ -196,7 +191,7 @@ def _sent(request: ConsumerGroupHeartbeatRequest) -> _Sent:
 
 def _updated(
     ctx: RequestContext,
-    request: ConsumerGroupHeartbeatRequest,
+    request: api.ConsumerGroupHeartbeatRequest,
     group: ConsumerGroup,
     member: ConsumerMember,
     sent: _Sent,
@@ -218,7 +213,7 @@ def _updated(
     )
 
 
-def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+def _is_full(request: api.ConsumerGroupHeartbeatRequest) -> bool:
     # Members send all fields when they join, and after a lost response.
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and names_topics and request.topic_partitions is not None

@@ -20,9 +20,10 @@ from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
+    MemberAssignment,
+    Subscription,
     by_topic_id,
-    read_assignment,
-    read_subscription,
+    read_embedded,
     write_assignment,
 )
 from sluice.broker.coordinator.group.runtime import GroupRuntime
@@ -80,7 +81,11 @@ class Migration:
             return "the group does not use the consumer embedded protocol"
         if len(classic.members) > self._max_consumer_size:
             return "the group size exceeds the consumer group maximum size"
-        assignments = [read_assignment(member.assignment) for member in classic.members.values() if member.assignment]
+        assignments = [
+            read_embedded(MemberAssignment, member.assignment)
+            for member in classic.members.values()
+            if member.assignment
+        ]
         if any(assignment is None for assignment in assignments):
             return _MALFORMED
         partitions = Counter(
@@ -94,13 +99,13 @@ class Migration:
 
     def _upgraded_member(self, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember | str:
         generation = classic.generation_id
-        assignment = read_assignment(member.assignment) if member.assignment else None
+        assignment = read_embedded(MemberAssignment, member.assignment) if member.assignment else None
         if assignment is not None and assignment.user_data:
             return (
                 "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
                 "assignor before re-attempting the upgrade"
             )
-        subscription = read_subscription(member.metadata(classic.protocol_name or classic.select_protocol()))
+        subscription = read_embedded(Subscription, member.metadata(classic.protocol_name or classic.select_protocol()))
         if subscription is None:
             return _MALFORMED
         has = {} if assignment is None else by_topic_id(assignment.assigned_partitions, self._cluster)

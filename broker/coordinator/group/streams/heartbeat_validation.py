@@ -16,14 +16,7 @@ from sluice.broker.coordinator.group.modern_group import (
     first_problem,
     unreleased_instance,
 )
-from sluice.protocol.apis.streams_group_heartbeat import (
-    CopartitionGroup,
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    TaskIds,
-    TaskOffset,
-    Topology,
-)
+from sluice.protocol.apis import streams_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredSubtopology
@@ -35,7 +28,7 @@ from .tasks import Task, Tasks
 _SUBTOPOLOGY_BYTES, _TOPIC_BYTES, _COPARTITION_GROUP_BYTES = 8, 9, 4
 
 
-def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
+def request_error(request: api.StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
     """Return the error of a request that is invalid for any group."""
     epoch, topology = request.member_epoch, request.topology
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
@@ -61,11 +54,11 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
     return first_problem(problems) or _changelog_error(topology)
 
 
-def _has_regex(topology: Topology | None) -> bool:
+def _has_regex(topology: api.Topology | None) -> bool:
     return topology is not None and any(one.source_topic_regex for one in topology.subtopologies)
 
 
-def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
+def _changelog_error(topology: api.Topology | None) -> HeartbeatError | None:
     for subtopology in () if topology is None else topology.subtopologies:
         for topic in subtopology.state_changelog_topics:
             if topic.partitions:
@@ -77,14 +70,14 @@ def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
     return None
 
 
-def least_record_bytes(request: StreamsGroupHeartbeatRequest) -> int:
+def least_record_bytes(request: api.StreamsGroupHeartbeatRequest) -> int:
     """Return fewer bytes than the record of the topology, or of the member's tags, has."""
     subtopologies = () if request.topology is None else request.topology.subtopologies
     tags = sum(2 + len(tag.key) + len(tag.value) for tag in request.client_tags or ())
     return max(tags, sum(_least_bytes(one) for one in subtopologies))
 
 
-def _least_bytes(one: Subtopology) -> int:
+def _least_bytes(one: api.Subtopology) -> int:
     topics = chain(one.repartition_source_topics, one.state_changelog_topics)
     return (
         _SUBTOPOLOGY_BYTES
@@ -94,22 +87,22 @@ def _least_bytes(one: Subtopology) -> int:
     )
 
 
-def _least_indexes_bytes(group: CopartitionGroup) -> int:
+def _least_indexes_bytes(group: api.CopartitionGroup) -> int:
     count = len(group.source_topics) + len(group.source_topic_regex) + len(group.repartition_source_topics)
     return _COPARTITION_GROUP_BYTES + 2 * count
 
 
-def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+def owned_tasks(request: api.StreamsGroupHeartbeatRequest) -> Tasks | None:
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
     return Tasks(*(_tasks(role) for role in (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
 
 
-def _tasks(reported: Iterable[TaskIds]) -> frozenset[Task]:
+def _tasks(reported: Iterable[api.TaskIds]) -> frozenset[Task]:
     return frozenset((one.subtopology_id, partition) for one in reported for partition in one.partitions)
 
 
-def distinct_tasks(request: StreamsGroupHeartbeatRequest) -> Collection[Task]:
+def distinct_tasks(request: api.StreamsGroupHeartbeatRequest) -> Collection[Task]:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     reported = (one for role in roles for one in role or ())
     return {(one.subtopology_id, partition): None for one in reported for partition in one.partitions}
@@ -130,7 +123,7 @@ def task_error(reported: Collection[Task], subtopologies: Mapping[str, Configure
     return None
 
 
-def offsets_by_task(reported: Iterable[TaskOffset] | None) -> dict[Task, int] | HeartbeatError | None:
+def offsets_by_task(reported: Iterable[api.TaskOffset] | None) -> dict[Task, int] | HeartbeatError | None:
     if reported is None:
         return None
     offsets: dict[Task, int] = {}
@@ -147,7 +140,7 @@ def offsets_by_task(reported: Iterable[TaskOffset] | None) -> dict[Task, int] | 
 
 
 def find_slot(
-    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Tasks | None
+    group: StreamsGroup, request: api.StreamsGroupHeartbeatRequest, owned: Tasks | None
 ) -> MemberSlot[StreamsMember] | HeartbeatError:
     member_id, instance_id = request.member_id, request.instance_id
     if request.member_epoch != JOIN_EPOCH:

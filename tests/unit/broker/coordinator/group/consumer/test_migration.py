@@ -8,9 +8,9 @@ from sluice.broker.coordinator.group.classic.group import ClassicGroup, ClassicS
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from sluice.broker.coordinator.group.consumer_protocol import (
     MemberAssignment,
+    Subscription,
     TopicPartition,
-    read_assignment,
-    read_subscription,
+    read_embedded,
     write_assignment,
 )
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
@@ -62,7 +62,7 @@ def partitions_of(member: Member) -> list[int]:
     member.send_sync()
     response = member.client.response().message
     assert response.error_code == 0
-    read = read_assignment(response.assignment)
+    read = read_embedded(MemberAssignment, response.assignment)
     assert read is not None
     return [partition for topic in read.assigned_partitions for partition in topic.partitions]
 
@@ -270,12 +270,12 @@ def test_assignment_is_encoded_in_the_version_of_the_members_metadata(broker: Vi
     for version, written in ((0, b"\0\0"), (3, b"\0\3"), (9, b"\0\3")):
         data = write_assignment(assigned, broker.broker.cluster, version.to_bytes(2))
         assert data[:2] == written
-        read = read_assignment(data)
+        read = read_embedded(MemberAssignment, data)
         assert read is not None
         assert [(topic.topic, topic.partitions) for topic in read.assigned_partitions] == [("t", [0, 1])]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\xff\xff", b"\0\1\0\0\0\1"])
 def test_malformed_subscription_or_assignment_is_read_as_none(data: bytes) -> None:
-    assert read_subscription(data) is None
-    assert read_assignment(data) is None
+    assert read_embedded(Subscription, data) is None
+    assert read_embedded(MemberAssignment, data) is None
