@@ -11,7 +11,7 @@ from itertools import count
 from struct import Struct
 from typing import Any
 
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import api_of
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
@@ -56,7 +56,7 @@ class Client:
         """Send one request; return its response."""
         self.socket.sendall(frame(request, version))
         body = memoryview(receive(self.socket))
-        api = api_of(request)
+        api = api_of(type(request))
         _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
         response = decoder(api.response, version)(body, start, len(body))
         assert not getattr(response, "error_code", 0), response
@@ -79,14 +79,9 @@ class Client:
             os.kill(self.pid, signal.SIGCONT)
 
 
-def api_of(request: Message) -> Any:
-    """Return the API of a request."""
-    return API_KEYS[request.API_KEY]  # type: ignore[attr-defined]  # each request class has it
-
-
 def frame(request: Message, version: int) -> bytes:
     """Return a request as bytes: size, header, body."""
-    api = api_of(request)
+    api = api_of(type(request))
     parts: list[bytes | memoryview] = []
     header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=CLIENT_ID)
     encoder(RequestHeader, api.request_header_version(version))(header, parts)

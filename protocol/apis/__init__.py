@@ -3,19 +3,18 @@
 `API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`), built from `index`; a module is
 imported when its messages are first used.
 
-Each module's docstring lists the changes per version, except those in the declaration of `VERSIONS`: the flexible
-versions (KIP-482), and those after which clients apply the throttle time (KIP-219).
+Each module's docstring lists the changes per version, except those in `index`: the flexible versions (KIP-482), and
+those after which clients apply the throttle time (KIP-219).
 """
 
-import re
+from functools import cache
 from importlib import import_module
 
 from sluice.protocol.message import Message, fields_of
-from sluice.protocol.types import Versions
 
-from .index import INDEX, ApiKey
+from .index import VERSIONS, ApiKey
 
-__all__ = ["API_KEYS", "Api", "ApiKey"]
+__all__ = ["API_KEYS", "Api", "ApiKey", "api_of"]
 
 
 class Api:
@@ -26,21 +25,21 @@ class Api:
         "latest_unstable",
         "max_version",
         "min_version",
+        "module",
         "name",
+        "versions",
     )
 
-    def __init__(self, key: int, name: str, versions: Versions) -> None:
+    def __init__(self, key: int, constant: str) -> None:
         self.key = key
-        self.name = name
+        self.name = constant.title().replace("_", "")
+        self.module = constant.lower()
+        self.versions = versions = VERSIONS[key]
         self.min_version = versions.min
         self.max_version = versions.max
         self.flexible_since = versions.flexible.first  # above all versions if none is flexible
         self.latest_unstable = versions.latest_unstable
         self._messages: tuple[type[Message], type[Message]] | None = None
-
-    @property
-    def module(self) -> str:
-        return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def request(self) -> type[Message]:
@@ -62,8 +61,7 @@ class Api:
 
     def client_throttles(self, version: int) -> bool:
         """Return whether a client applies the throttle time itself (KIP-219)."""
-        versions: Versions = self.response.VERSIONS  # type: ignore[attr-defined] # all responses have versions
-        return version in versions.client_throttles
+        return version in self.versions.client_throttles
 
     def _load(self) -> tuple[type[Message], type[Message]]:
         if self._messages is None:
@@ -72,7 +70,11 @@ class Api:
         return self._messages
 
 
-API_KEYS: dict[int, Api] = {
-    key: Api(key, name, Versions(versions, flexible, latest_unstable=latest_unstable))
-    for key, (name, versions, flexible, latest_unstable) in INDEX.items()
-}
+API_KEYS: dict[int, Api] = {key: Api(key, constant) for constant, key in vars(ApiKey).items() if constant.isupper()}
+_BY_MODULE = {api.module: api for api in API_KEYS.values()}
+
+
+@cache
+def api_of(cls: type[Message]) -> Api:
+    """Return the API of a message: its module has the API's name."""
+    return _BY_MODULE[cls.__module__.rpartition(".")[2]]

@@ -5,16 +5,13 @@ v2: PRODUCER_FENCED (KIP-588); v4: TRANSACTION_ABORTABLE (KIP-890).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message):
-    API_KEY: ClassVar[int] = 25
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
-
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
@@ -22,8 +19,5 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    API_KEY: ClassVar[int] = 25
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any txn_coordinator GROUP_AUTHORIZATION_FAILED INVALID_GROUP_ID")] = 0

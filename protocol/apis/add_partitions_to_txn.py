@@ -6,10 +6,10 @@ TRANSACTION_ABORTABLE (KIP-890). Clients use at most 3.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int16, int32, int64, string
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -26,9 +26,6 @@ class AddPartitionsToTxnTransaction(Message):
 
 
 class AddPartitionsToTxnRequest(Message):
-    API_KEY: ClassVar[int] = 24
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
-
     transactions: Annotated[list[AddPartitionsToTxnTransaction], V("4+")] = []
     v3_and_below_transactional_id: Annotated[string, V("0-3", entity="transactionalId")] = ""
     v3_and_below_producer_id: Annotated[int64, V("0-3")] = 0
@@ -55,9 +52,6 @@ class AddPartitionsToTxnResult(Message):
 
 
 class AddPartitionsToTxnResponse(Message):
-    API_KEY: ClassVar[int] = 24
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("4+", errors="CLUSTER_AUTHORIZATION_FAILED")] = 0
     results_by_transaction: Annotated[list[AddPartitionsToTxnResult], V("4+", answers="transactions")] = []

@@ -5,10 +5,10 @@ v1: response before the change is committed (KIP-1186).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, string, uint16, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uint16, uuid
 
 
 class Listener(Message):
@@ -18,9 +18,6 @@ class Listener(Message):
 
 
 class AddRaftVoterRequest(Message):
-    API_KEY: ClassVar[int] = 80
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     cluster_id: Annotated[string | None, V("0+", null="0+")] = ""
     timeout_ms: int32 = 0
     voter_id: int32 = 0
@@ -30,9 +27,6 @@ class AddRaftVoterRequest(Message):
 
 
 class AddRaftVoterResponse(Message):
-    API_KEY: ClassVar[int] = 80
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16, V(errors="any controller DUPLICATE_VOTER INCONSISTENT_CLUSTER_ID INVALID_VOTER_KEY")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, float64, int16, int32, string
+from sluice.protocol.types import V, boolean, float64, int16, int32, string
 
 
 class EntityData(Message):
@@ -27,9 +27,6 @@ class EntryData(Message):
 class AlterClientQuotasRequest(Message):
     """Each entity succeeds or fails independently."""
 
-    API_KEY: ClassVar[int] = 49
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
-
     entries: list[EntryData] = []
     validate_only: boolean = False
 
@@ -41,8 +38,5 @@ class EntryResult(Message):
 
 
 class AlterClientQuotasResponse(Message):
-    API_KEY: ClassVar[int] = 49
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
-
     throttle_time_ms: int32 = 0
     entries: list[EntryResult] = []

@@ -5,10 +5,10 @@ Superseded by IncrementalAlterConfigs.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 
 class AlterableConfig(Message):
@@ -27,9 +27,6 @@ class AlterConfigsResource(Message):
 class AlterConfigsRequest(Message):
     """Each resource succeeds or fails independently."""
 
-    API_KEY: ClassVar[int] = 33
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
-
     resources: list[AlterConfigsResource] = []
     validate_only: boolean = False
 
@@ -42,8 +39,5 @@ class AlterConfigsResourceResponse(Message):
 
 
 class AlterConfigsResponse(Message):
-    API_KEY: ClassVar[int] = 33
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     responses: Annotated[list[AlterConfigsResourceResponse], V(answers="resources")] = []

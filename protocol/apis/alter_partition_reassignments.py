@@ -5,10 +5,10 @@ v1: may forbid changes of the replication factor (KIP-860).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, string
+from sluice.protocol.types import V, boolean, int16, int32, string
 
 
 class ReassignablePartition(Message):
@@ -22,9 +22,6 @@ class ReassignableTopic(Message):
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    API_KEY: ClassVar[int] = 45
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     timeout_ms: int32 = 60000
     allow_replication_factor_change: Annotated[boolean, V("1+")] = True
     topics: list[ReassignableTopic] = []
@@ -48,9 +45,6 @@ class ReassignableTopicResponse(Message):
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    API_KEY: ClassVar[int] = 45
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     allow_replication_factor_change: Annotated[boolean, V("1+")] = True
     error_code: Annotated[int16, V(errors="controller")] = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class AlterReplicaLogDirTopic(Message):
@@ -20,9 +20,6 @@ class AlterReplicaLogDir(Message):
 
 class AlterReplicaLogDirsRequest(Message):
     """Sent to the broker with the replicas; the response is sent before they move."""
-
-    API_KEY: ClassVar[int] = 34
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     dirs: list[AlterReplicaLogDir] = []
 
@@ -44,8 +41,5 @@ class AlterReplicaLogDirTopicResult(Message):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    API_KEY: ClassVar[int] = 34
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

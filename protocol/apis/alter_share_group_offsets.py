@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
@@ -19,9 +19,6 @@ class AlterShareGroupOffsetsRequestTopic(Message):
 
 
 class AlterShareGroupOffsetsRequest(Message):
-    API_KEY: ClassVar[int] = 91
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[AlterShareGroupOffsetsRequestTopic] = []
 
@@ -41,9 +38,6 @@ class AlterShareGroupOffsetsResponseTopic(Message):
 
 
 class AlterShareGroupOffsetsResponse(Message):
-    API_KEY: ClassVar[int] = 91
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND NON_EMPTY_GROUP")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int8, int16, int32, string
+from sluice.protocol.types import V, bytes_, int8, int16, int32, string
 
 
 class ScramCredentialDeletion(Message):
@@ -26,9 +26,6 @@ class ScramCredentialUpsertion(Message):
 class AlterUserScramCredentialsRequest(Message):
     """Each user may occur only once in both lists."""
 
-    API_KEY: ClassVar[int] = 51
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []
 
@@ -40,8 +37,5 @@ class AlterUserScramCredentialsResult(Message):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    API_KEY: ClassVar[int] = 51
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     results: list[AlterUserScramCredentialsResult] = []

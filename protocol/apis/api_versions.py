@@ -6,16 +6,13 @@ v1: throttle time; v3: the client's name and version (KIP-511), features (KIP-58
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int16, int32, int64, string
 
 
 class ApiVersionsRequest(Message):
-    API_KEY: ClassVar[int] = 18
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
-
     client_software_name: Annotated[string, V("3+")] = ""
     client_software_version: Annotated[string, V("3+")] = ""
     cluster_id: Annotated[string | None, V("5+", null="5+")] = None  # the intended cluster, if known
@@ -42,9 +39,6 @@ class FinalizedFeatureKey(Message):
 
 class ApiVersionsResponse(Message):
     """The finalized features are valid only if their epoch is 0 or more."""
-
-    API_KEY: ClassVar[int] = 18
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 
     error_code: Annotated[int16, V(errors="any REBOOTSTRAP_REQUIRED")] = 0
     api_keys: list[ApiVersion] = []

@@ -6,10 +6,10 @@ unchanged since the last heartbeat are null, in both directions.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
 
 
 class TopicPartitions(Message):
@@ -18,9 +18,6 @@ class TopicPartitions(Message):
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    API_KEY: ClassVar[int] = 68
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: string = ""
     member_epoch: int32 = 0  # 0: join, -1: leave, -2: a static member leaves temporarily
@@ -38,9 +35,6 @@ class Assignment(Message):
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    API_KEY: ClassVar[int] = 68
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

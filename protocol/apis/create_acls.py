@@ -5,10 +5,10 @@ v1: resource name patterns (KIP-290); v3: users as resources (KIP-373).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class AclCreation(Message):
@@ -22,9 +22,6 @@ class AclCreation(Message):
 
 
 class CreateAclsRequest(Message):
-    API_KEY: ClassVar[int] = 30
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
-
     creations: list[AclCreation] = []
 
 
@@ -34,8 +31,5 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
-    API_KEY: ClassVar[int] = 30
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     results: Annotated[list[AclCreationResult], V(answers="creations")] = []

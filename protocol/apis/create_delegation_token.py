@@ -5,10 +5,10 @@ v3: tokens for other owners (KIP-373).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, string
+from sluice.protocol.types import V, bytes_, int16, int32, int64, string
 
 
 class CreatableRenewers(Message):
@@ -19,9 +19,6 @@ class CreatableRenewers(Message):
 class CreateDelegationTokenRequest(Message):
     """A null owner is the requester."""
 
-    API_KEY: ClassVar[int] = 38
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
-
     owner_principal_type: Annotated[string | None, V("3+", null="3+")] = ""
     owner_principal_name: Annotated[string | None, V("3+", null="3+")] = ""
     renewers: list[CreatableRenewers] = []
@@ -30,9 +27,6 @@ class CreateDelegationTokenRequest(Message):
 
 class CreateDelegationTokenResponse(Message):
     """The token; for SCRAM its id is the user name and its hmac the password."""
-
-    API_KEY: ClassVar[int] = 38
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 
     error_code: int16 = 0
     principal_type: string = ""

@@ -5,10 +5,10 @@ v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, string
+from sluice.protocol.types import V, boolean, int16, int32, string
 
 
 class CreatePartitionsAssignment(Message):
@@ -23,9 +23,6 @@ class CreatePartitionsTopic(Message):
 
 class CreatePartitionsRequest(Message):
     """Each topic succeeds or fails independently."""
-
-    API_KEY: ClassVar[int] = 37
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
     topics: list[CreatePartitionsTopic] = []
     timeout_ms: int32 = 0
@@ -45,8 +42,5 @@ class CreatePartitionsTopicResult(Message):
 
 
 class CreatePartitionsResponse(Message):
-    API_KEY: ClassVar[int] = 37
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     results: Annotated[list[CreatePartitionsTopicResult], V(answers="topics")] = []

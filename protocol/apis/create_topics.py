@@ -6,10 +6,10 @@ v1: validation only, error messages; v2: throttle time; v4: default counts (KIP-
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, string, uuid
 
 
 class CreatableReplicaAssignment(Message):
@@ -31,9 +31,6 @@ class CreatableTopic(Message):
 
 
 class CreateTopicsRequest(Message):
-    API_KEY: ClassVar[int] = 19
-    VERSIONS: ClassVar[Versions] = Versions("0-7", flexible="5+")
-
     topics: list[CreatableTopic] = []
     timeout_ms: int32 = 60000
     validate_only: Annotated[boolean, V("1+")] = False
@@ -65,8 +62,5 @@ class CreatableTopicResult(Message):
 
 
 class CreateTopicsResponse(Message):
-    API_KEY: ClassVar[int] = 19
-    VERSIONS: ClassVar[Versions] = Versions("0-7", flexible="5+", client_throttles="3+")
-
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     topics: list[CreatableTopicResult] = []

@@ -5,10 +5,10 @@ v1: resource name patterns (KIP-290); v3: users as resources (KIP-373).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class DeleteAclsFilter(Message):
@@ -24,9 +24,6 @@ class DeleteAclsFilter(Message):
 
 
 class DeleteAclsRequest(Message):
-    API_KEY: ClassVar[int] = 31
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
-
     filters: list[DeleteAclsFilter] = []
 
 
@@ -49,8 +46,5 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
-    API_KEY: ClassVar[int] = 31
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     filter_results: Annotated[list[DeleteAclsFilterResult], V(answers="filters")] = []

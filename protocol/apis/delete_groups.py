@@ -5,16 +5,13 @@ v3: error messages (KIP-1331).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class DeleteGroupsRequest(Message):
-    API_KEY: ClassVar[int] = 42
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
-
     groups_names: Annotated[list[string], V(entity="groupId")] = []
 
 
@@ -25,8 +22,5 @@ class DeletableGroupResult(Message):
 
 
 class DeleteGroupsResponse(Message):
-    API_KEY: ClassVar[int] = 42
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     results: Annotated[list[DeletableGroupResult], V(answers="groups_names")] = []

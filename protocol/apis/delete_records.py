@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class DeleteRecordsPartition(Message):
@@ -20,9 +20,6 @@ class DeleteRecordsTopic(Message):
 
 class DeleteRecordsRequest(Message):
     """Sent to the leaders; the response is sent after all replicas have deleted the records."""
-
-    API_KEY: ClassVar[int] = 21
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: int32 = 0
@@ -40,8 +37,5 @@ class DeleteRecordsTopicResult(Message):
 
 
 class DeleteRecordsResponse(Message):
-    API_KEY: ClassVar[int] = 21
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     topics: list[DeleteRecordsTopicResult] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):
@@ -13,9 +13,6 @@ class DeleteShareGroupOffsetsRequestTopic(Message):
 
 
 class DeleteShareGroupOffsetsRequest(Message):
-    API_KEY: ClassVar[int] = 92
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[DeleteShareGroupOffsetsRequestTopic] = []
 
@@ -30,9 +27,6 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
 
 
 class DeleteShareGroupOffsetsResponse(Message):
-    API_KEY: ClassVar[int] = 92
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND NON_EMPTY_GROUP")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None

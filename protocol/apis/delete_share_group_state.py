@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
 
 
 class PartitionData(Message):
@@ -18,9 +18,6 @@ class DeleteStateData(Message):
 
 
 class DeleteShareGroupStateRequest(Message):
-    API_KEY: ClassVar[int] = 86
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[DeleteStateData] = []
 
@@ -40,7 +37,4 @@ class DeleteStateResult(Message):
 
 
 class DeleteShareGroupStateResponse(Message):
-    API_KEY: ClassVar[int] = 86
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     results: Annotated[list[DeleteStateResult], V(answers="topics")] = []

@@ -5,10 +5,10 @@ v1: throttle time; v5: error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599); v6: 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
 
 
 class DeleteTopicState(Message):
@@ -19,9 +19,6 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message):
-    API_KEY: ClassVar[int] = 20
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
-
     topics: Annotated[list[DeleteTopicState], V("6+")] = []
     topic_names: Annotated[list[string], V("0-5", entity="topicName")] = []
     timeout_ms: int32 = 0
@@ -37,8 +34,5 @@ class DeletableTopicResult(Message):
 
 
 class DeleteTopicsResponse(Message):
-    API_KEY: ClassVar[int] = 20
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     responses: Annotated[list[DeletableTopicResult], V(answers="topics topic_names")] = []

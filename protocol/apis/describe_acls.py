@@ -6,17 +6,14 @@ any.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class DescribeAclsRequest(Message):
     """A null name, principal or host matches any."""
-
-    API_KEY: ClassVar[int] = 29
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
     resource_type_filter: int8 = 0  # as in create_acls.py
     resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
@@ -42,9 +39,6 @@ class DescribeAclsResource(Message):
 
 
 class DescribeAclsResponse(Message):
-    API_KEY: ClassVar[int] = 29
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any acls")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, float64, int8, int16, int32, string
 
 
 class ComponentData(Message):
@@ -15,9 +15,6 @@ class ComponentData(Message):
 
 
 class DescribeClientQuotasRequest(Message):
-    API_KEY: ClassVar[int] = 48
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
-
     components: list[ComponentData] = []
     strict: boolean = False  # whether to exclude entities with other parts
 
@@ -41,9 +38,6 @@ class EntryData(Message):
 
 class DescribeClientQuotasResponse(Message):
     """The entries are null on errors."""
-
-    API_KEY: ClassVar[int] = 48
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any controller")] = 0

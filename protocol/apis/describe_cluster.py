@@ -5,16 +5,13 @@ v1: controllers (KIP-919); v2: fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 
 class DescribeClusterRequest(Message):
-    API_KEY: ClassVar[int] = 60
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     include_cluster_authorized_operations: boolean = False
     endpoint_type: Annotated[int8, V("1+")] = 1  # 1: brokers, 2: controllers
     include_fenced_brokers: Annotated[boolean, V("2+")] = False
@@ -29,9 +26,6 @@ class DescribeClusterBroker(Message):
 
 
 class DescribeClusterResponse(Message):
-    API_KEY: ClassVar[int] = 60
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16, V(errors="any CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_ENDPOINT_TYPE MISMATCHED_ENDPOINT_TYPE")

@@ -5,10 +5,10 @@ v1: the source instead of `is_default`, and synonyms (KIP-226); v3: types and do
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 
 class DescribeConfigsResource(Message):
@@ -20,9 +20,6 @@ class DescribeConfigsResource(Message):
 
 
 class DescribeConfigsRequest(Message):
-    API_KEY: ClassVar[int] = 32
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
-
     resources: list[DescribeConfigsResource] = []
     include_synonyms: Annotated[boolean, V("1+")] = False
     include_documentation: Annotated[boolean, V("3+")] = False
@@ -55,8 +52,5 @@ class DescribeConfigsResult(Message):
 
 
 class DescribeConfigsResponse(Message):
-    API_KEY: ClassVar[int] = 32
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
-
     throttle_time_ms: int32 = 0
     results: Annotated[list[DescribeConfigsResult], V(answers="resources")] = []

@@ -5,10 +5,10 @@ v3: the token's requester (KIP-373).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, string
+from sluice.protocol.types import V, bytes_, int16, int32, int64, string
 
 
 class DescribeDelegationTokenOwner(Message):
@@ -18,9 +18,6 @@ class DescribeDelegationTokenOwner(Message):
 
 class DescribeDelegationTokenRequest(Message):
     """Null: all owners."""
-
-    API_KEY: ClassVar[int] = 41
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
     owners: Annotated[list[DescribeDelegationTokenOwner] | None, V("0+", null="0+")] = []
 
@@ -44,9 +41,6 @@ class DescribedDelegationToken(Message):
 
 
 class DescribeDelegationTokenResponse(Message):
-    API_KEY: ClassVar[int] = 41
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
-
     error_code: int16 = 0
     tokens: list[DescribedDelegationToken] = []
     throttle_time_ms: int32 = 0

@@ -6,16 +6,13 @@ groups, which were reported as dead before (KIP-1043).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, string
+from sluice.protocol.types import V, boolean, bytes_, int16, int32, string
 
 
 class DescribeGroupsRequest(Message):
-    API_KEY: ClassVar[int] = 15
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")
-
     groups: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: Annotated[boolean, V("3+")] = False
 
@@ -43,8 +40,5 @@ class DescribedGroup(Message):
 
 
 class DescribeGroupsResponse(Message):
-    API_KEY: ClassVar[int] = 15
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     groups: list[DescribedGroup] = []

@@ -5,10 +5,10 @@ v3: top-level error (KIP-784); v4: volume sizes (KIP-827); v5: whether a directo
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int16, int32, int64, string
 
 
 class DescribableLogDirTopic(Message):
@@ -18,9 +18,6 @@ class DescribableLogDirTopic(Message):
 
 class DescribeLogDirsRequest(Message):
     """Sent to the broker in question; null: all topics."""
-
-    API_KEY: ClassVar[int] = 35
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")
 
     topics: Annotated[list[DescribableLogDirTopic] | None, V(null="0+", selects_all="null")] = []
 
@@ -47,9 +44,6 @@ class DescribeLogDirsResult(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    API_KEY: ClassVar[int] = 35
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("3+", errors="CLUSTER_AUTHORIZATION_FAILED")] = 0
     results: list[DescribeLogDirsResult] = []

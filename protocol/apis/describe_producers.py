@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class TopicRequest(Message):
@@ -14,9 +14,6 @@ class TopicRequest(Message):
 
 
 class DescribeProducersRequest(Message):
-    API_KEY: ClassVar[int] = 61
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     topics: list[TopicRequest] = []
 
 
@@ -42,8 +39,5 @@ class TopicResponse(Message):
 
 
 class DescribeProducersResponse(Message):
-    API_KEY: ClassVar[int] = 61
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     topics: list[TopicResponse] = []

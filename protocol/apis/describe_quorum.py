@@ -5,10 +5,10 @@ v1: fetch times (KIP-836); v2: directories, nodes and error messages (KIP-853).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uint16, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uint16, uuid
 
 
 class PartitionData(Message):
@@ -21,9 +21,6 @@ class TopicData(Message):
 
 
 class DescribeQuorumRequest(Message):
-    API_KEY: ClassVar[int] = 55
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     topics: list[TopicData] = []
 
 
@@ -63,9 +60,6 @@ class Node(Message):
 
 
 class DescribeQuorumResponse(Message):
-    API_KEY: ClassVar[int] = 55
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     error_code: Annotated[
         int16, V(errors="any BROKER_NOT_AVAILABLE CLUSTER_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION")
     ] = 0

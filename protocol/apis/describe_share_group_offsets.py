@@ -5,10 +5,10 @@ v1: lag (KIP-1226).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
@@ -22,9 +22,6 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
 
 
 class DescribeShareGroupOffsetsRequest(Message):
-    API_KEY: ClassVar[int] = 90
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     groups: list[DescribeShareGroupOffsetsRequestGroup] = []
 
 
@@ -51,8 +48,5 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
 
 
 class DescribeShareGroupOffsetsResponse(Message):
-    API_KEY: ClassVar[int] = 90
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []

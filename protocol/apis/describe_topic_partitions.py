@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uuid
 
 
 class TopicRequest(Message):
@@ -21,9 +21,6 @@ class Cursor(Message):
 
 class DescribeTopicPartitionsRequest(Message):
     """No topics: all topics. No cursor: the first page."""
-
-    API_KEY: ClassVar[int] = 75
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     topics: Annotated[list[TopicRequest], V(selects_all="empty")] = []
     response_partition_limit: int32 = 2000
@@ -55,9 +52,6 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 class DescribeTopicPartitionsResponse(Message):
     """The last page has no cursor."""
-
-    API_KEY: ClassVar[int] = 75
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic] = []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Message):
-    API_KEY: ClassVar[int] = 65
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     transactional_ids: Annotated[list[string], V(entity="transactionalId")] = []
 
 
@@ -32,8 +29,5 @@ class TransactionState(Message):
 
 
 class DescribeTransactionsResponse(Message):
-    API_KEY: ClassVar[int] = 65
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     transaction_states: Annotated[list[TransactionState], V(answers="transactional_ids")] = []

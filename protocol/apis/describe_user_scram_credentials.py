@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class UserName(Message):
@@ -14,9 +14,6 @@ class UserName(Message):
 
 class DescribeUserScramCredentialsRequest(Message):
     """Null or empty: all users."""
-
-    API_KEY: ClassVar[int] = 50
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     users: Annotated[list[UserName] | None, V("0+", null="0+")] = []
 
@@ -34,9 +31,6 @@ class DescribeUserScramCredentialsResult(Message):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    API_KEY: ClassVar[int] = 50
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="controller")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""

@@ -5,10 +5,10 @@ v0: only preferred leaders; v1: type of election, top-level error.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class TopicPartitions(Message):
@@ -18,9 +18,6 @@ class TopicPartitions(Message):
 
 class ElectLeadersRequest(Message):
     """Null: all partitions."""
-
-    API_KEY: ClassVar[int] = 43
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     election_type: Annotated[int8, V("1+")] = 0  # 0: preferred leader; 1: any live replica if none is in sync
     topic_partitions: Annotated[list[TopicPartitions] | None, V(null="0+", selects_all="null")] = []
@@ -46,9 +43,6 @@ class ReplicaElectionResult(Message):
 
 class ElectLeadersResponse(Message):
     """For a request of all partitions, those without an election are omitted."""
-
-    API_KEY: ClassVar[int] = 43
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V("1+", errors="controller")] = 0

@@ -6,17 +6,14 @@ v2: PRODUCER_FENCED (KIP-588); v4: TRANSACTION_ABORTABLE; v5: a new epoch per tr
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int16, int32, int64, string
 
 
 class EndTxnRequest(Message):
     """The response is sent once the decision is written, before the markers."""
-
-    API_KEY: ClassVar[int] = 26
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
@@ -25,9 +22,6 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    API_KEY: ClassVar[int] = 26
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any txn_coordinator")] = 0
     producer_id: Annotated[int64, V("5+")] = -1

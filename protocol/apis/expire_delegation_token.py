@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from sluice.protocol.message import Message
-from sluice.protocol.types import Versions, bytes_, int16, int32, int64
+from sluice.protocol.types import bytes_, int16, int32, int64
 
 
 class ExpireDelegationTokenRequest(Message):
-    API_KEY: ClassVar[int] = 40
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
-
     hmac: bytes_ = b""
     expiry_time_period_ms: int64 = 0  # from now; -1: immediately
 
 
 class ExpireDelegationTokenResponse(Message):
-    API_KEY: ClassVar[int] = 40
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
-
     error_code: int16 = 0
     expiry_timestamp_ms: int64 = 0
     throttle_time_ms: int32 = 0

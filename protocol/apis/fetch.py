@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, Single, V, Versions, int8, int16, int32, int64, records_, string, uuid
+from sluice.protocol.types import ZERO_UUID, Single, V, int8, int16, int32, int64, records_, string, uuid
 
 
 class ReplicaState(Message):
@@ -45,8 +45,6 @@ class ForgottenTopic(Message):
 class FetchRequest(Message):
     """Since version 3, partitions are served in this order."""
 
-    API_KEY: ClassVar[int] = 1
-    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+")
     SINGLE: ClassVar[Single] = Single("topics.partitions", empty="forgotten_topics_data rack_id")
 
     cluster_id: Annotated[string | None, V("12+", null="12+", tag=0)] = None
@@ -122,8 +120,6 @@ class NodeEndpoint(Message):
 class FetchResponse(Message):
     """In a session, only partitions with changes."""
 
-    API_KEY: ClassVar[int] = 1
-    VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+", client_throttles="8+")
     SINGLE: ClassVar[Single] = Single("responses.partitions", empty="aborted_transactions")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0

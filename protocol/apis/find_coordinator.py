@@ -6,16 +6,13 @@ with keys `group:topic id:partition`.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class FindCoordinatorRequest(Message):
-    API_KEY: ClassVar[int] = 10
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
-
     key: Annotated[string, V("0-3", entity={0: "groupId", 1: "transactionalId"}, entity_by="key_type")] = ""
     key_type: Annotated[int8, V("1+")] = 0  # 0: group, 1: transaction, 2: share
     coordinator_keys: Annotated[
@@ -35,9 +32,6 @@ class Coordinator(Message):
 
 
 class FindCoordinatorResponse(Message):
-    API_KEY: ClassVar[int] = 10
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V("0-3", errors="")] = 0
     error_message: Annotated[string | None, V("1-3", null="1-3", on_error="message")] = ""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, string, uuid
 
 
 class GetTelemetrySubscriptionsRequest(Message):
     """A new client has id zero."""
 
-    API_KEY: ClassVar[int] = 71
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     client_instance_id: uuid = ZERO_UUID
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    API_KEY: ClassVar[int] = 71
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any")] = 0
     client_instance_id: uuid = ZERO_UUID  # assigned to a new client, else zero

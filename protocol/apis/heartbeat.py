@@ -5,16 +5,13 @@ v1: throttle time (KIP-124); v3: static members (KIP-345).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class HeartbeatRequest(Message):
-    API_KEY: ClassVar[int] = 12
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id: int32 = 0
     member_id: string = ""
@@ -22,8 +19,5 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    API_KEY: ClassVar[int] = 12
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V(errors="any coordinator member")] = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 
 class AlterableConfig(Message):
@@ -25,9 +25,6 @@ class AlterConfigsResource(Message):
 class IncrementalAlterConfigsRequest(Message):
     """Each resource succeeds or fails independently."""
 
-    API_KEY: ClassVar[int] = 44
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
-
     resources: list[AlterConfigsResource] = []
     validate_only: boolean = False
 
@@ -40,8 +37,5 @@ class AlterConfigsResourceResponse(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    API_KEY: ClassVar[int] = 44
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     responses: Annotated[list[AlterConfigsResourceResponse], V(answers="resources")] = []

@@ -6,17 +6,14 @@ two-phase commit (KIP-939).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int16, int32, int64, string
 
 
 class InitProducerIdRequest(Message):
     """Idempotent producers have no transactional id."""
-
-    API_KEY: ClassVar[int] = 22
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", latest_unstable=True)
 
     transactional_id: Annotated[string | None, V(null="0+", entity="transactionalId")] = ""
     transaction_timeout_ms: int32 = 0
@@ -27,9 +24,6 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    API_KEY: ClassVar[int] = 22
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", client_throttles="1+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16, V(errors="any txn_coordinator CLUSTER_AUTHORIZATION_FAILED INVALID_TRANSACTION_TIMEOUT")

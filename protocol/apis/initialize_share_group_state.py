@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class PartitionData(Message):
@@ -20,9 +20,6 @@ class InitializeStateData(Message):
 
 
 class InitializeShareGroupStateRequest(Message):
-    API_KEY: ClassVar[int] = 83
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[InitializeStateData] = []
 
@@ -42,7 +39,4 @@ class InitializeStateResult(Message):
 
 
 class InitializeShareGroupStateResponse(Message):
-    API_KEY: ClassVar[int] = 83
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     results: Annotated[list[InitializeStateResult], V(answers="topics")] = []

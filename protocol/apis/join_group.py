@@ -7,10 +7,10 @@ assignment (KIP-814).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, string
+from sluice.protocol.types import V, boolean, bytes_, int16, int32, string
 
 
 class JoinGroupRequestProtocol(Message):
@@ -20,9 +20,6 @@ class JoinGroupRequestProtocol(Message):
 
 class JoinGroupRequest(Message):
     """Protocols are in order of preference."""
-
-    API_KEY: ClassVar[int] = 11
-    VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+")
 
     group_id: Annotated[string, V(entity="groupId")] = ""
     session_timeout_ms: int32 = 0
@@ -42,9 +39,6 @@ class JoinGroupResponseMember(Message):
 
 class JoinGroupResponse(Message):
     """Only the leader receives the members."""
-
-    API_KEY: ClassVar[int] = 11
-    VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+", client_throttles="3+")
 
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     error_code: Annotated[

@@ -5,10 +5,10 @@ v1: throttle time (KIP-124); v3: several members, static ones by instance id (KI
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class MemberIdentity(Message):
@@ -18,9 +18,6 @@ class MemberIdentity(Message):
 
 
 class LeaveGroupRequest(Message):
-    API_KEY: ClassVar[int] = 13
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: Annotated[string, V("0-2")] = ""
     members: Annotated[list[MemberIdentity], V("3+")] = []
@@ -34,9 +31,6 @@ class MemberResponse(Message):
 
 class LeaveGroupResponse(Message):
     """From version 3, the top-level error is only about the group."""
-
-    API_KEY: ClassVar[int] = 13
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V(errors="any coordinator")] = 0

@@ -5,17 +5,14 @@ v0: named ListClientMetricsResources, only client metrics (KIP-714); v1: all typ
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class ListConfigResourcesRequest(Message):
     """No types: all types."""
-
-    API_KEY: ClassVar[int] = 74
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
     resource_types: Annotated[list[int8], V("1+")] = []  # 2: topic, 4: broker, 8: broker logger, ...
 
@@ -26,9 +23,6 @@ class ConfigResource(Message):
 
 
 class ListConfigResourcesResponse(Message):
-    API_KEY: ClassVar[int] = 74
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any CLUSTER_AUTHORIZATION_FAILED")] = 0
     config_resources: list[ConfigResource] = []

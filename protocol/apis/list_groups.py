@@ -5,16 +5,13 @@ v1: throttle time (KIP-124); v4: states (KIP-518); v5: types (KIP-848).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class ListGroupsRequest(Message):
-    API_KEY: ClassVar[int] = 16
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
-
     states_filter: Annotated[list[string], V("4+")] = []
     types_filter: Annotated[list[string], V("5+")] = []
 
@@ -27,9 +24,6 @@ class ListedGroup(Message):
 
 
 class ListGroupsResponse(Message):
-    API_KEY: ClassVar[int] = 16
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V(errors="any coordinator CLUSTER_AUTHORIZATION_FAILED")] = 0
     groups: list[ListedGroup] = []

@@ -9,10 +9,10 @@ timeout (KIP-1075).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
+from sluice.protocol.types import V, int8, int16, int32, int64, string
 
 
 class ListOffsetsPartition(Message):
@@ -29,9 +29,6 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message):
     """The replica id of consumers is -1."""
-
-    API_KEY: ClassVar[int] = 2
-    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+")
 
     replica_id: int32 = 0
     isolation_level: Annotated[int8, V("2+")] = 0  # 0: read uncommitted, 1: read committed
@@ -54,8 +51,5 @@ class ListOffsetsTopicResponse(Message):
 
 
 class ListOffsetsResponse(Message):
-    API_KEY: ClassVar[int] = 2
-    VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+", client_throttles="3+")
-
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     topics: list[ListOffsetsTopicResponse] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class ListPartitionReassignmentsTopics(Message):
@@ -15,9 +15,6 @@ class ListPartitionReassignmentsTopics(Message):
 
 class ListPartitionReassignmentsRequest(Message):
     """Null: all topics."""
-
-    API_KEY: ClassVar[int] = 46
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     timeout_ms: int32 = 60000
     topics: Annotated[list[ListPartitionReassignmentsTopics] | None, V(null="0+", selects_all="null")] = None
@@ -36,9 +33,6 @@ class OngoingTopicReassignment(Message):
 
 
 class ListPartitionReassignmentsResponse(Message):
-    API_KEY: ClassVar[int] = 46
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any controller")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""

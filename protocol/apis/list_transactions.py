@@ -5,16 +5,13 @@ v1: filter by duration (KIP-994); v2: filter by a regular expression (KIP-1152).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class ListTransactionsRequest(Message):
-    API_KEY: ClassVar[int] = 66
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     state_filters: list[string] = []  # `Ongoing`, `PrepareCommit`, ...
     producer_id_filters: list[int64] = []
     duration_filter: Annotated[int64, V("1+")] = -1
@@ -28,9 +25,6 @@ class TransactionState(Message):
 
 
 class ListTransactionsResponse(Message):
-    API_KEY: ClassVar[int] = 66
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any txn_coordinator INVALID_REGULAR_EXPRESSION")] = 0
     unknown_state_filters: list[string] = []

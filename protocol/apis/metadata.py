@@ -7,10 +7,10 @@ requestable from v12; v11: without the cluster's authorized operations; v13: top
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uuid
 
 
 class MetadataRequestTopic(Message):
@@ -20,9 +20,6 @@ class MetadataRequestTopic(Message):
 
 class MetadataRequest(Message):
     """All topics: null, in version 0 an empty array. No topics: an empty array from version 1."""
-
-    API_KEY: ClassVar[int] = 3
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
 
     topics: Annotated[list[MetadataRequestTopic] | None, V(null="1+", selects_all="null, empty 0")] = []
     allow_auto_topic_creation: Annotated[boolean, V("4+")] = True
@@ -66,9 +63,6 @@ class MetadataResponseTopic(Message):
 
 
 class MetadataResponse(Message):
-    API_KEY: ClassVar[int] = 3
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
-
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     brokers: list[MetadataResponseBroker] = []
     cluster_id: Annotated[string | None, V("2+", null="2+")] = None

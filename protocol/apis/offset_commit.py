@@ -7,10 +7,10 @@ groups and their error codes; v10: topic ids (KIP-848).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class OffsetCommitRequestPartition(Message):
@@ -29,9 +29,6 @@ class OffsetCommitRequestTopic(Message):
 
 class OffsetCommitRequest(Message):
     """From a group member, or (generation -1, no member id) from a client without membership."""
-
-    API_KEY: ClassVar[int] = 8
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+")
 
     group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id_or_member_epoch: Annotated[int32, V("1+")] = -1
@@ -54,9 +51,6 @@ class OffsetCommitResponseTopic(Message):
 
 class OffsetCommitResponse(Message):
     """Errors of the whole commit are repeated in each partition."""
-
-    API_KEY: ClassVar[int] = 8
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="8+", client_throttles="4+")
 
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     topics: list[OffsetCommitResponseTopic] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class OffsetDeleteRequestPartition(Message):
@@ -18,9 +18,6 @@ class OffsetDeleteRequestTopic(Message):
 
 
 class OffsetDeleteRequest(Message):
-    API_KEY: ClassVar[int] = 47
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[OffsetDeleteRequestTopic] = []
 
@@ -39,9 +36,6 @@ class OffsetDeleteResponseTopic(Message):
 
 class OffsetDeleteResponse(Message):
     """Unlike elsewhere, the throttle time follows the error."""
-
-    API_KEY: ClassVar[int] = 47
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="none", client_throttles="0+")
 
     error_code: Annotated[int16, V(errors="coordinator GROUP_ID_NOT_FOUND NON_EMPTY_GROUP")] = 0
     throttle_time_ms: int32 = 0

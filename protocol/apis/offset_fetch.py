@@ -7,10 +7,10 @@ KIP-848 groups; v10: topic ids (KIP-848).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, int64, string, uuid
 
 
 class OffsetFetchRequestTopic(Message):
@@ -32,9 +32,6 @@ class OffsetFetchRequestGroup(Message):
 
 
 class OffsetFetchRequest(Message):
-    API_KEY: ClassVar[int] = 9
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
-
     group_id: Annotated[string, V("0-7", entity="groupId")] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, V("0-7", null="2-7", selects_all="null")] = []
     groups: Annotated[list[OffsetFetchRequestGroup], V("8+")] = []
@@ -79,9 +76,6 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    API_KEY: ClassVar[int] = 9
-    VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+", client_throttles="4+")
-
     throttle_time_ms: Annotated[int32, V("3+")] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], V("0-7")] = []
     error_code: Annotated[int16, V("2-7", errors="")] = 0

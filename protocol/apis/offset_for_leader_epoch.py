@@ -5,10 +5,10 @@ v1: returns the epoch found; v2: fencing, throttle time; v3: replica id.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, int64, string
+from sluice.protocol.types import V, int16, int32, int64, string
 
 
 class OffsetForLeaderPartition(Message):
@@ -24,9 +24,6 @@ class OffsetForLeaderTopic(Message):
 
 class OffsetForLeaderEpochRequest(Message):
     """Replica id -2 is a debugging consumer, allowed beyond the high watermark; -1 a normal one."""
-
-    API_KEY: ClassVar[int] = 23
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
     replica_id: Annotated[int32, V("3+")] = -2
     topics: list[OffsetForLeaderTopic] = []
@@ -47,8 +44,5 @@ class OffsetForLeaderTopicResult(Message):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    API_KEY: ClassVar[int] = 23
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
-
     throttle_time_ms: Annotated[int32, V("2+")] = 0
     topics: list[OffsetForLeaderTopicResult] = []

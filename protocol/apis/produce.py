@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, Single, V, Versions, int16, int32, int64, records_, string, uuid
+from sluice.protocol.types import ZERO_UUID, Single, V, int16, int32, int64, records_, string, uuid
 
 
 class PartitionProduceData(Message):
@@ -27,8 +27,6 @@ class TopicProduceData(Message):
 class ProduceRequest(Message):
     """With `acks` 0 there is no response."""
 
-    API_KEY: ClassVar[int] = 0
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
     SINGLE: ClassVar[Single] = Single("topic_data.partition_data", null="transactional_id")
 
     transactional_id: Annotated[string | None, V("3+", null="3+", entity="transactionalId")] = None
@@ -83,8 +81,6 @@ class NodeEndpoint(Message):
 
 
 class ProduceResponse(Message):
-    API_KEY: ClassVar[int] = 0
-    VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
     SINGLE: ClassVar[Single] = Single("responses.partition_responses", null="error_message", empty="record_errors")
 
     responses: Annotated[list[TopicProduceResponse], V(answers="topic_data")] = []

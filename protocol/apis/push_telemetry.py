@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, bytes_, int8, int16, int32, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, bytes_, int8, int16, int32, uuid
 
 
 class PushTelemetryRequest(Message):
     """Metrics as OpenTelemetry's MetricsData, version 1, in protobuf."""
-
-    API_KEY: ClassVar[int] = 72
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     client_instance_id: uuid = ZERO_UUID
     subscription_id: int32 = 0
@@ -22,9 +19,6 @@ class PushTelemetryRequest(Message):
 
 
 class PushTelemetryResponse(Message):
-    API_KEY: ClassVar[int] = 72
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

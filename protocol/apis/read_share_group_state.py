@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int8, int16, int32, int64, string, uuid
 
 
 class PartitionData(Message):
@@ -19,9 +19,6 @@ class ReadStateData(Message):
 
 
 class ReadShareGroupStateRequest(Message):
-    API_KEY: ClassVar[int] = 84
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[ReadStateData] = []
 
@@ -51,7 +48,4 @@ class ReadStateResult(Message):
 
 
 class ReadShareGroupStateResponse(Message):
-    API_KEY: ClassVar[int] = 84
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     results: Annotated[list[ReadStateResult], V(answers="topics")] = []

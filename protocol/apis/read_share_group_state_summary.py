@@ -5,10 +5,10 @@ v1: number of offsets with completed delivery (KIP-1226).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class PartitionData(Message):
@@ -22,9 +22,6 @@ class ReadStateSummaryData(Message):
 
 
 class ReadShareGroupStateSummaryRequest(Message):
-    API_KEY: ClassVar[int] = 87
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[ReadStateSummaryData] = []
 
@@ -48,7 +45,4 @@ class ReadStateSummaryResult(Message):
 
 
 class ReadShareGroupStateSummaryResponse(Message):
-    API_KEY: ClassVar[int] = 87
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     results: Annotated[list[ReadStateSummaryResult], V(answers="topics")] = []

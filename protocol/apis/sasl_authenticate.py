@@ -5,23 +5,17 @@ v1: session lifetime (KIP-368).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int16, int64, string
+from sluice.protocol.types import V, bytes_, int16, int64, string
 
 
 class SaslAuthenticateRequest(Message):
-    API_KEY: ClassVar[int] = 36
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
-
     auth_bytes: bytes_ = b""
 
 
 class SaslAuthenticateResponse(Message):
-    API_KEY: ClassVar[int] = 36
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
-
     error_code: Annotated[int16, V(errors="any SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     auth_bytes: bytes_ = b""

@@ -6,22 +6,16 @@ flexible version, because old clients would select it without supporting it (KAF
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, string
+from sluice.protocol.types import V, int16, string
 
 
 class SaslHandshakeRequest(Message):
-    API_KEY: ClassVar[int] = 17
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
-
     mechanism: string = ""
 
 
 class SaslHandshakeResponse(Message):
-    API_KEY: ClassVar[int] = 17
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
-
     error_code: Annotated[int16, V(errors="any UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE")] = 0
     mechanisms: list[string] = []

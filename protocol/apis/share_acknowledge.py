@@ -5,12 +5,12 @@ v0: early access of Kafka 4.0; v2: renewal of acquisition locks (KIP-1222).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, int64, string, uuid
 
 
 class AcknowledgementBatch(Message):
@@ -30,9 +30,6 @@ class AcknowledgeTopic(Message):
 
 
 class ShareAcknowledgeRequest(Message):
-    API_KEY: ClassVar[int] = 79
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     group_id: Annotated[string | None, V("0+", null="0+", entity="groupId")] = None
     member_id: Annotated[string | None, V("0+", null="0+")] = ""
     share_session_epoch: int32 = 0  # -1: close the session
@@ -65,9 +62,6 @@ class NodeEndpoint(Message):
 
 
 class ShareAcknowledgeResponse(Message):
-    API_KEY: ClassVar[int] = 79
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

@@ -6,12 +6,12 @@ renewed acquisition locks (KIP-1222).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, int64, records_, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, int64, records_, string, uuid
 
 
 class AcknowledgementBatch(Message):
@@ -37,9 +37,6 @@ class ForgottenTopic(Message):
 
 
 class ShareFetchRequest(Message):
-    API_KEY: ClassVar[int] = 78
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     group_id: Annotated[string | None, V("0+", null="0+", entity="groupId")] = None
     member_id: Annotated[string | None, V("0+", null="0+")] = ""
     share_session_epoch: int32 = 0  # 0: new session, -1: close it
@@ -89,9 +86,6 @@ class NodeEndpoint(Message):
 
 
 class ShareFetchResponse(Message):
-    API_KEY: ClassVar[int] = 78
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

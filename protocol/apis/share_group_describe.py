@@ -5,18 +5,15 @@ v0: early access of Kafka 4.0.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uuid
 
 
 class ShareGroupDescribeRequest(Message):
-    API_KEY: ClassVar[int] = 77
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_ids: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: boolean = False
 
@@ -54,8 +51,5 @@ class DescribedGroup(Message):
 
 
 class ShareGroupDescribeResponse(Message):
-    API_KEY: ClassVar[int] = 77
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     groups: Annotated[list[DescribedGroup], V(answers="group_ids")] = []

@@ -5,16 +5,13 @@ v0: early access of Kafka 4.0. The member generates its id. Fields unchanged sin
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
 
 
 class ShareGroupHeartbeatRequest(Message):
-    API_KEY: ClassVar[int] = 76
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: string = ""
     member_epoch: int32 = 0  # 0: join, -1: leave
@@ -32,9 +29,6 @@ class Assignment(Message):
 
 
 class ShareGroupHeartbeatResponse(Message):
-    API_KEY: ClassVar[int] = 76
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

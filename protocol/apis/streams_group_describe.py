@@ -5,18 +5,15 @@ v1: topology description (KIP-1331), assignor (KIP-1357).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int64, string, uint16
+from sluice.protocol.types import V, boolean, int8, int16, int32, int64, string, uint16
 
 
 class StreamsGroupDescribeRequest(Message):
-    API_KEY: ClassVar[int] = 89
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_ids: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: boolean = False
     include_topology_description: Annotated[boolean, V("1+")] = False
@@ -127,8 +124,5 @@ class DescribedGroup(Message):
 
 
 class StreamsGroupDescribeResponse(Message):
-    API_KEY: ClassVar[int] = 89
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     groups: Annotated[list[DescribedGroup], V(answers="group_ids")] = []

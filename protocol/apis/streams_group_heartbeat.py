@@ -6,12 +6,12 @@ are null.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int64, string, uint16
+from sluice.protocol.types import V, boolean, int8, int16, int32, int64, string, uint16
 
 
 class KeyValue(Message):
@@ -64,9 +64,6 @@ class TaskOffset(Message):
 
 
 class StreamsGroupHeartbeatRequest(Message):
-    API_KEY: ClassVar[int] = 88
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: string = ""
     member_epoch: int32 = 0
@@ -103,9 +100,6 @@ class EndpointToPartitions(Message):
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    API_KEY: ClassVar[int] = 88
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, string
+from sluice.protocol.types import V, int8, int16, int32, string
 
 
 class TopologyDescriptionNode(Message):
@@ -35,9 +35,6 @@ class TopologyDescription(Message):
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Message):
-    API_KEY: ClassVar[int] = 93
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     member_id: string = ""
     topology_epoch: int32 = 0
@@ -45,9 +42,6 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message):
-    API_KEY: ClassVar[int] = 93
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[
         int16,

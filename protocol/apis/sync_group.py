@@ -5,10 +5,10 @@ v1: throttle time (KIP-124); v3: static members (KIP-345); v5: the group's proto
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int16, int32, string
+from sluice.protocol.types import V, bytes_, int16, int32, string
 
 
 class SyncGroupRequestAssignment(Message):
@@ -18,9 +18,6 @@ class SyncGroupRequestAssignment(Message):
 
 class SyncGroupRequest(Message):
     """Only the leader sends assignments."""
-
-    API_KEY: ClassVar[int] = 14
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
 
     group_id: Annotated[string, V(entity="groupId")] = ""
     generation_id: int32 = 0
@@ -32,9 +29,6 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    API_KEY: ClassVar[int] = 14
-    VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
-
     throttle_time_ms: Annotated[int32, V("1+")] = 0
     error_code: Annotated[int16, V(errors="any coordinator member INCONSISTENT_GROUP_PROTOCOL")] = 0
     protocol_type: Annotated[string | None, V("5+", null="5+")] = None

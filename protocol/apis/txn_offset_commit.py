@@ -6,10 +6,10 @@ automatically (KIP-890); v6: topic ids (KIP-1319).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -27,9 +27,6 @@ class TxnOffsetCommitRequestTopic(Message):
 
 class TxnOffsetCommitRequest(Message):
     """Sent to the group's coordinator. Without a member (generation -1, no member id) there is no fencing."""
-
-    API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
 
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     group_id: Annotated[string, V(entity="groupId")] = ""
@@ -54,9 +51,6 @@ class TxnOffsetCommitResponseTopic(Message):
 
 class TxnOffsetCommitResponse(Message):
     """Errors of the whole commit are repeated in each partition."""
-
-    API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="1+")
 
     throttle_time_ms: int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int16, int32, string
+from sluice.protocol.types import V, int16, int32, string
 
 
 class UnregisterBrokerRequest(Message):
-    API_KEY: ClassVar[int] = 64
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     broker_id: int32 = 0
 
 
 class UnregisterBrokerResponse(Message):
-    API_KEY: ClassVar[int] = 64
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any controller BROKER_ID_NOT_REGISTERED")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""

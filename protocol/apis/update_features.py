@@ -5,10 +5,10 @@ v1: upgrade types, validation only (KIP-778); v2: no results per feature.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 
 class FeatureUpdateKey(Message):
@@ -19,9 +19,6 @@ class FeatureUpdateKey(Message):
 
 
 class UpdateFeaturesRequest(Message):
-    API_KEY: ClassVar[int] = 57
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     timeout_ms: int32 = 60000
     feature_updates: list[FeatureUpdateKey] = []
     validate_only: Annotated[boolean, V("1+")] = False
@@ -34,9 +31,6 @@ class UpdatableFeatureResult(Message):
 
 
 class UpdateFeaturesResponse(Message):
-    API_KEY: ClassVar[int] = 57
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any controller INVALID_UPDATE_VERSION")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""

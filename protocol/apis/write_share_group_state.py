@@ -5,10 +5,10 @@ v1: number of offsets with completed delivery (KIP-1226).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int8, int16, int32, int64, string, uuid
 
 
 class StateBatch(Message):
@@ -33,9 +33,6 @@ class WriteStateData(Message):
 
 
 class WriteShareGroupStateRequest(Message):
-    API_KEY: ClassVar[int] = 85
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     group_id: Annotated[string, V(entity="groupId")] = ""
     topics: list[WriteStateData] = []
 
@@ -58,7 +55,4 @@ class WriteStateResult(Message):
 
 
 class WriteShareGroupStateResponse(Message):
-    API_KEY: ClassVar[int] = 85
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     results: Annotated[list[WriteStateResult], V(answers="topics")] = []

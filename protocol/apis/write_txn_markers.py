@@ -6,10 +6,10 @@ transaction (KIP-664).
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int64, string
+from sluice.protocol.types import V, boolean, int8, int16, int32, int64, string
 
 
 class WritableTxnMarkerTopic(Message):
@@ -27,9 +27,6 @@ class WritableTxnMarker(Message):
 
 
 class WriteTxnMarkersRequest(Message):
-    API_KEY: ClassVar[int] = 27
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="1+")
-
     markers: list[WritableTxnMarker] = []
 
 
@@ -49,7 +46,4 @@ class WritableTxnMarkerResult(Message):
 
 
 class WriteTxnMarkersResponse(Message):
-    API_KEY: ClassVar[int] = 27
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="1+")
-
     markers: list[WritableTxnMarkerResult] = []

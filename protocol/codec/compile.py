@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
+from sluice.protocol.apis import api_of
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions
 
@@ -120,9 +121,8 @@ def load(generated: Source, name: str, file: str) -> Callable[..., object]:
 
 
 def versions_of(cls: type[Message]) -> Versions:
-    versions = getattr(cls, "VERSIONS", None)
-    assert isinstance(versions, Versions), f"{cls.__name__} is not a whole message"
-    return versions
+    """Return the versions that a message declares, or those of its API."""
+    return getattr(cls, "VERSIONS", None) or api_of(cls).versions
 
 
 @cache

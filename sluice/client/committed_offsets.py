@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition, by_partition, by_topic, values_by_topic
 from sluice.client.network.in_flight import Request
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -71,7 +72,7 @@ def offset_fetch(
         group = OffsetFetchRequestGroup(group_id=group_id, topics=topics(OffsetFetchRequestTopics))
         return OffsetFetchRequest(groups=[group], require_stable=require_stable)
 
-    return Request(OffsetFetchRequest.API_KEY, build, oldest=oldest, latest=LAST_BY_NAME)
+    return Request(ApiKey.OFFSET_FETCH, build, oldest=oldest, latest=LAST_BY_NAME)
 
 
 def fetched_offsets(response: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:

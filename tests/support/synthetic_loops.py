@@ -22,6 +22,7 @@ from sluice.audit.subjects import Job, Subject
 from sluice.audit.subjects.driven import RunningTask
 from sluice.audit.subjects.subject import OnCallback
 from sluice.clock import LoopClock
+from sluice.protocol.apis import api_of
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -41,7 +42,7 @@ from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAs
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
-from tests.support.wire import api_key_of, error_codes, frame, read_response
+from tests.support.wire import error_codes, frame, read_response
 
 SEEDS_PER_PROGRAM = 1000  # all runs of a program have its rhythm
 METADATA = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
@@ -75,7 +76,7 @@ class Client:
         reader, writer = self._streams
         writer.write(frame(request, version, client_id="loop"))
         size = int.from_bytes(await reader.readexactly(4))
-        return read_response(memoryview(await reader.readexactly(size)), api_key_of(request), version)
+        return read_response(memoryview(await reader.readexactly(size)), api_of(type(request)).key, version)
 
     async def errors(self, request: Message, version: int) -> list[int]:
         """Send a request and return the error codes of the response."""

@@ -22,10 +22,10 @@ from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import ManualClock, TimerHandle
 from sluice.config.broker_config import Config
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, api_of
 from sluice.protocol.message import Message
 from sluice.virtual_time.transport import MemorySocket
-from tests.support.wire import api_key_of, frame, read_response
+from tests.support.wire import frame, read_response
 
 if TYPE_CHECKING:
     from sluice.broker.network.tls_transport import TlsTransport
@@ -265,7 +265,7 @@ class Client:
     def frame(self, request: Message, version: int, *, answered_in: int | None = None) -> bytes:
         """Return the bytes of a request; `answered_in` is the version of the response, if it differs."""
         self._last_id += 1
-        api = API_KEYS[api_key_of(request)]
+        api = api_of(type(request))
         self._in_flight[self._last_id] = api.key, version if answered_in is None else answered_in
         self._trace("sends", api.name, version)
         return frame(request, version, client_id=self.client_id, correlation_id=self._last_id)

@@ -4,7 +4,7 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, api_of
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
@@ -13,16 +13,9 @@ from sluice.protocol.message import Message
 TIMEOUT_S = 240
 
 
-def api_key_of(message: Message) -> int:
-    """Return the API key of a request or response."""
-    key = getattr(message, "API_KEY", None)
-    assert isinstance(key, int), f"{message!r} is no request"
-    return key
-
-
 def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
     """Return a request as bytes: size, header, body."""
-    api = API_KEYS[api_key_of(request)]
+    api = api_of(type(request))
     header = RequestHeader(
         request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
@@ -72,7 +65,7 @@ class WireClient:
 
     def send(self, request: Message, version: int) -> None:
         """Send a request without waiting for the response."""
-        self._in_flight.append((api_key_of(request), version))
+        self._in_flight.append((api_of(type(request)).key, version))
         self.socket.sendall(frame(request, version, client_id=self.client_id))
 
     def receive(self) -> Any:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import api_of
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.wire import WireClient, api_key_of, frame
+from tests.support.wire import WireClient, frame
 from tools.differential.masks import Masks
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
@@ -80,7 +80,7 @@ class Session:
         """Send a request whose response is not compared; return the response, or None if the connection was closed."""
         node = min(self._cluster.addresses) if node is None else node
         client = self._client(node, client_id)
-        api = API_KEYS[api_key_of(request)]
+        api = api_of(type(request))
         try:
             return client.call(request, api.max_version if version is None else version)
         except ConnectionError:
@@ -188,7 +188,7 @@ class Session:
         self._cluster.restart(kill=kill)
 
     def _keep(self, request: Message, response: Any, unordered: Iterable[str] = (), only: Iterable[str] = ()) -> None:
-        name = API_KEYS[api_key_of(request)].name
+        name = api_of(type(request)).name
         masked: Any = "connection closed" if response is None else response
         if isinstance(response, Message):
             masked = self._masks.message(response)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sluice.client.errors import UnsupportedVersionException
 from sluice.client.network.in_flight import Request, request_of
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -102,7 +103,7 @@ class TopicAdmin:
                     return DeleteTopicsRequest(topic_names=wanted, timeout_ms=left_ms)
                 return DeleteTopicsRequest(topics=states, timeout_ms=left_ms)
 
-            return lambda left_ms: Request(DeleteTopicsRequest.API_KEY, partial(message, left_ms))
+            return lambda left_ms: Request(ApiKey.DELETE_TOPICS, partial(message, left_ms))
 
         return await self._calls.call_by_key(
             names,

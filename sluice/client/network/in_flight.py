@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sluice.client.errors import DisconnectException, KafkaException, TimeoutException
-from sluice.protocol.apis import API_KEYS, Api
+from sluice.protocol.apis import API_KEYS, Api, api_of
 from sluice.protocol.message import Message
 
 Build = Callable[[int], Message]
@@ -43,9 +43,8 @@ class Request:
 def request_of(
     message: Message, *, oldest: int | None = None, latest: int | None = None, timeout_ms: int | None = None
 ) -> Request:
-    api_key = getattr(message, "API_KEY", None)
-    assert isinstance(api_key, int), f"{type(message).__name__} is not a request"
-    return Request(api_key, lambda _version: message, oldest=oldest, latest=latest, timeout_ms=timeout_ms)
+    api = api_of(type(message))
+    return Request(api.key, lambda _version: message, oldest=oldest, latest=latest, timeout_ms=timeout_ms)
 
 
 def _latest_stable(api: Api) -> int:

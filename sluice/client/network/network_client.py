@@ -44,7 +44,7 @@ from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.clock import Clock, TimerHandle
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
@@ -71,6 +71,8 @@ def software_version(version: str) -> str:
 
 
 SOFTWARE_VERSION = software_version(__version__)
+
+_LATEST_API_VERSIONS = API_KEYS[ApiKey.API_VERSIONS].max_version
 
 _pack_size = Struct(">i").pack
 _LARGEST_CORRELATION_ID = 2**31 - 1
@@ -337,7 +339,7 @@ class NetworkClient:
     def connection_made(self, connection: Connection) -> None:
         """Start authentication, or request the broker's versions (KIP-35)."""
         if self._sasl is None:
-            self._send_api_versions_request(connection, _latest_api_versions())
+            self._send_api_versions_request(connection, _LATEST_API_VERSIONS)
         else:
             self._send_sasl_request(connection, self._sasl())
 
@@ -347,7 +349,7 @@ class NetworkClient:
         try:
             message = next(conversation) if received is None else conversation.send(received)
         except StopIteration:
-            self._send_api_versions_request(connection, _latest_api_versions())
+            self._send_api_versions_request(connection, _LATEST_API_VERSIONS)
             return
         except AuthenticationException as error:
             self._disconnected(connection.node_id, str(error), authentication_error=error)
@@ -508,10 +510,6 @@ class NetworkClient:
                     self._disconnected(node_id, "connection setup timed out", timed_out=True)
             elif 0 <= self._max_idle_ms <= idle_ms:
                 self._disconnected(node_id, "idle")
-
-
-def _latest_api_versions() -> int:
-    return ApiVersionsRequest.VERSIONS.max
 
 
 def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start: int, end: int) -> Message:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, api_of
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -49,7 +49,6 @@ from sluice.protocol.entities import NamedTopic, all_topics_selector, entities_o
 from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME, TRANSACTIONAL_ID
 from tests.support.streams_groups import word_count
-from tests.support.wire import api_key_of
 
 KEYS = {api.name: api.key for api in API_KEYS.values()}
 SERVED = [pytest.param(API_KEYS[key].request, id=API_KEYS[key].name) for key in HANDLERS]
@@ -176,7 +175,7 @@ CASES: dict[str, tuple[Message, Found]] = {
 
 @pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
 def test_entities_of_a_request(request_: Message, expected: Found) -> None:
-    partitions, groups, transactional_ids = reader_of(api_key_of(request_))(request_, TOPICS)
+    partitions, groups, transactional_ids = reader_of(api_of(type(request_)).key)(request_, TOPICS)
     assert (list(partitions), list(groups), list(transactional_ids)) == expected
 
 
@@ -203,7 +202,7 @@ def test_entities_of_a_request(request_: Message, expected: Found) -> None:
     ],
 )
 def test_request_for_all_topics(request_: Message, version: int, expected: bool) -> None:
-    assert all_topics_selector(api_key_of(request_))(request_, version) == expected
+    assert all_topics_selector(api_of(type(request_)).key)(request_, version) == expected
 
 
 @pytest.mark.parametrize(

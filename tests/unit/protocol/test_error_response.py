@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
-from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.protocol.apis import API_KEYS, ApiKey, api_of
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -67,7 +67,7 @@ from sluice.protocol.error_codes import PARTITION, TOP, codes_of
 from sluice.protocol.error_response import ResponseItem, fail, level_of, levels_of, merge, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
-from tests.support.wire import api_key_of, error_codes
+from tests.support.wire import error_codes
 
 
 def every(_: ResponseItem) -> bool:
@@ -226,7 +226,7 @@ def test_version_without_a_level_reports_errors_at_the_former_level(
 
 def test_null_lists_have_no_items() -> None:
     for request, version in ((ElectLeadersRequest(topic_partitions=None), 2), (ListPartitionReassignmentsRequest(), 0)):
-        response = fail(api_key_of(request), version, request, ErrorCode.REQUEST_TIMED_OUT)
+        response = fail(api_of(type(request)).key, version, request, ErrorCode.REQUEST_TIMED_OUT)
         assert error_codes(response) == [ErrorCode.REQUEST_TIMED_OUT]
 
 
@@ -309,7 +309,7 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
 
 @pytest.mark.parametrize(("request_", "version", "expected"), RESPONSES.values(), ids=RESPONSES)
 def test_fully_failed_request_is_answered(request_: Message, version: int, expected: Message) -> None:
-    assert fail(api_key_of(request_), version, request_, FAILED) == expected
+    assert fail(api_of(type(request_)).key, version, request_, FAILED) == expected
 
 
 def test_rejected_member_receives_its_id() -> None:

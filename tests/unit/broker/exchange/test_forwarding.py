@@ -6,7 +6,7 @@ import pytest
 
 from sluice.broker.exchange.forwarding import FORWARDING_TIMEOUT_MS
 from sluice.broker.exchange.registry import FORWARDED, HANDLERS
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, api_of
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.alter_partition_reassignments import (
@@ -38,7 +38,7 @@ from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeature
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import Client, VirtualBroker
-from tests.support.wire import api_key_of, error_codes
+from tests.support.wire import error_codes
 
 A_B = ("a", "b")
 # Requests with two entries, and the number of error codes in the response, including the top-level one.
@@ -101,7 +101,7 @@ TIMED = {"AlterPartitionReassignments", "CreatePartitions", "CreateTopics", "Del
 EVERY_VERSION = [
     pytest.param(request, version, codes, id=f"{API_KEYS[key].name} v{version}")
     for request, codes in TWO_ENTRIES
-    for key in (api_key_of(request),)
+    for key in (api_of(type(request)).key,)
     for version in range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1)
 ]
 
@@ -113,7 +113,7 @@ def isolated() -> tuple[VirtualBroker, Client]:
 
 
 def test_every_forwarded_api_has_a_case() -> None:
-    assert {api_key_of(request) for request, _ in TWO_ENTRIES} == FORWARDED & HANDLERS.keys()
+    assert {api_of(type(request)).key for request, _ in TWO_ENTRIES} == FORWARDED & HANDLERS.keys()
 
 
 @pytest.mark.parametrize(("request_", "version", "codes"), EVERY_VERSION)
@@ -143,7 +143,7 @@ def test_request_without_time_is_not_performed(request_: Message, version: int, 
     broker = VirtualBroker()
     timed = copy(request_)
     timed.timeout_ms = timeout_ms  # type: ignore[attr-defined]
-    codes -= (API_KEYS[api_key_of(request_)].name, version) in WITHOUT_TOP_LEVEL_CODE
+    codes -= (api_of(type(request_)).name, version) in WITHOUT_TOP_LEVEL_CODE
     assert error_codes(broker.client().call(timed, version)) == [ErrorCode.REQUEST_TIMED_OUT] * codes
     assert not broker.cluster.topics
 

@@ -5,7 +5,7 @@ import pytest
 from sluice.broker.journal.about import EMPTY_SUBJECT, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import RequestSubject
-from sluice.protocol.apis import API_KEYS, Api, ApiKey
+from sluice.protocol.apis import API_KEYS, Api, ApiKey, api_of
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -22,7 +22,6 @@ from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, T
 from sluice.protocol.message import Message
 from tests.support.groups import delete_offsets_request
 from tests.support.records import batch, fetch, produce, records_for
-from tests.support.wire import api_key_of
 
 IDEMPOTENT = batch(producer_id=9, producer_epoch=2, base_sequence=30)
 TWO = ProduceRequest(
@@ -76,7 +75,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
 
 @pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
 def test_subject_of_a_request(request_: Message, expected: RequestSubject) -> None:
-    assert reader_of(api_key_of(request_), {})(request_) == expected
+    assert reader_of(api_of(type(request_)).key, {})(request_) == expected
 
 
 def test_message_set_has_no_producer() -> None:
@@ -99,7 +98,7 @@ JOURNAL_TOPIC_REQUESTS: dict[str, tuple[Message, bool]] = {
 
 @pytest.mark.parametrize(("request_", "is_recorded"), JOURNAL_TOPIC_REQUESTS.values(), ids=JOURNAL_TOPIC_REQUESTS)
 def test_requests_for_only_the_journal_topic_are_not_recorded(request_: Message, is_recorded: bool) -> None:
-    assert (reader_of(api_key_of(request_), {})(request_) is not None) == is_recorded
+    assert (reader_of(api_of(type(request_)).key, {})(request_) is not None) == is_recorded
 
 
 def test_fetch_of_several_topics_with_the_journal_topic_is_not_recorded() -> None:

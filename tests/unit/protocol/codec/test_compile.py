@@ -310,8 +310,3 @@ def test_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
     text = "".join(linecache.getlines(decode.__code__.co_filename))
     assert text.startswith("def decode(buf, pos, end):")
     assert source(Everything, 0).startswith(text)
-
-
-def test_nested_struct_has_no_codec() -> None:
-    with pytest.raises(AssertionError, match="Inner is not a whole message"):
-        decoder(Inner, 0)

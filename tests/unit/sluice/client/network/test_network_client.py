@@ -12,6 +12,7 @@ from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import SOFTWARE_NAME, NetworkClient, software_version
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -221,7 +222,7 @@ class TestRequests:
             return ListGroupsRequest()
 
         setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse()
-        exchange = setup.send(Request(ListGroupsRequest.API_KEY, build))
+        exchange = setup.send(Request(ApiKey.LIST_GROUPS, build))
         setup.advance(0)
         assert versions == [exchange.version] == [3]
 
@@ -297,7 +298,7 @@ class TestRequests:
     def test_request_without_a_response_completes_when_written(self) -> None:
         setup = Setup().connected()
         message = DescribeClusterRequest()
-        request = Request(DescribeClusterRequest.API_KEY, lambda _: message, expects_response=False)
+        request = Request(ApiKey.DESCRIBE_CLUSTER, lambda _: message, expects_response=False)
         setup.broker.ends[-1].wire.is_stuck = True
         exchange = setup.send(request)
         setup.advance(5)
