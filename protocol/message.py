@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, TypeVar, Union, cast, get_args, get_orig
 
 import msgspec
 
-from .types import Range, Single, Type, V
+from .types import Range, Single, Type, V, range_of
 
 T = TypeVar("T")
 
@@ -41,8 +41,8 @@ class Field:
         self.name = name
         self.default = default
         self.meaning: V = meaning
-        self.versions: Range = meaning.versions
-        self.null: Range = meaning.null
+        self.versions: Range = range_of(meaning.versions)
+        self.null: Range = range_of(meaning.null)
         self.tag: int | None = meaning.tag
         self.compact: bool = meaning.compact
         self.is_array: bool = get_origin(declared) is list

@@ -3,8 +3,6 @@
 A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` if not every version has it:
 
     class HeartbeatRequest(Message):
-        API_KEY: ClassVar[int] = 12
-        VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
         group_id: string = ""
         group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
 
@@ -13,7 +11,7 @@ A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` 
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 Segments = Sequence["bytes | memoryview"]
 
@@ -24,15 +22,12 @@ TOPIC_NAME, TOPIC_ID, PARTITION = "topicName", "topicId", "partition"
 GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 
 
-class Type:
+class Type(NamedTuple):
     """A primitive wire type. `code` is its struct format, None for types of variable length."""
 
-    __slots__ = ("code", "name", "size")
-
-    def __init__(self, name: str, code: str | None = None, size: int = 0) -> None:
-        self.name = name
-        self.code = code
-        self.size = size  # bytes; only for fixed-size types
+    name: str
+    code: str | None = None
+    size: int = 0  # bytes; only for fixed-size types
 
 
 class Range:
@@ -53,9 +48,7 @@ class Range:
         return self.first <= version <= self.last
 
 
-# Declarations repeat the same few ranges.
-_range = cache(Range)
-EVERY_VERSION, NO_VERSION = _range("0+"), _range("none")
+range_of = cache(Range)  # declarations repeat the same few ranges
 
 
 class Versions:
@@ -72,17 +65,17 @@ class Versions:
     __slots__ = ("client_throttles", "flexible", "latest_unstable", "max", "min")
 
     def __init__(
-        self, valid: str, flexible: str, *, latest_unstable: bool = False, client_throttles: str | None = None
+        self, valid: str, flexible: str, *, latest_unstable: bool = False, client_throttles: str = "none"
     ) -> None:
-        versions = _range(valid)
+        versions = range_of(valid)
         self.min = versions.first
         self.max = versions.last
-        self.flexible = _range(flexible)
+        self.flexible = range_of(flexible)
         self.latest_unstable = latest_unstable
-        self.client_throttles = NO_VERSION if client_throttles is None else _range(client_throttles)
+        self.client_throttles = range_of(client_throttles)
 
 
-class V:
+class V(NamedTuple):
     """The versions and the meaning of a field.
 
     Args:
@@ -103,49 +96,18 @@ class V:
         on_error: The value in a failed item: a literal, `kept` for the item's own value, or `message` for the code's.
     """
 
-    __slots__ = (
-        "answers",
-        "compact",
-        "entity",
-        "entity_by",
-        "errors",
-        "errors_fall_back",
-        "map_key",
-        "null",
-        "on_error",
-        "selects_all",
-        "tag",
-        "versions",
-    )
-
-    def __init__(
-        self,
-        versions: str | None = None,
-        *,
-        null: str | None = None,
-        tag: int | None = None,
-        compact: bool = True,
-        entity: str | Mapping[int, str] | None = None,
-        entity_by: str = "",
-        map_key: bool = False,
-        selects_all: str = "",
-        answers: str = "",
-        errors: str | None = None,
-        errors_fall_back: bool = True,
-        on_error: int | str | None = "default",
-    ) -> None:
-        self.versions = EVERY_VERSION if versions is None else _range(versions)
-        self.null = NO_VERSION if null is None else _range(null)
-        self.tag = tag
-        self.compact = compact
-        self.entity = entity
-        self.entity_by = entity_by
-        self.map_key = map_key
-        self.selects_all = selects_all
-        self.answers = answers
-        self.errors = errors
-        self.errors_fall_back = errors_fall_back
-        self.on_error = on_error
+    versions: str = "0+"
+    null: str = "none"
+    tag: int | None = None
+    compact: bool = True
+    entity: str | Mapping[int, str] | None = None
+    entity_by: str = ""
+    map_key: bool = False
+    selects_all: str = ""
+    answers: str = ""
+    errors: str | None = None
+    errors_fall_back: bool = True
+    on_error: int | str | None = "default"
 
 
 class Single:

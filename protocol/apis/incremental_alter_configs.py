@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, boolean, int8, int16, int32, string
+from sluice.protocol.types import V, boolean, int8, int32, string
+
+from .alter_configs import AlterConfigsResourceResponse
 
 
 class AlterableConfig(Message):
@@ -27,13 +29,6 @@ class IncrementalAlterConfigsRequest(Message):
 
     resources: list[AlterConfigsResource] = []
     validate_only: boolean = False
-
-
-class AlterConfigsResourceResponse(Message):
-    error_code: Annotated[int16, V(errors="any config")] = 0
-    error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
-    resource_type: Annotated[int8, V(map_key=True)] = 0
-    resource_name: Annotated[string, V(map_key=True)] = ""
 
 
 class IncrementalAlterConfigsResponse(Message):

@@ -5,9 +5,7 @@ from sluice.protocol.types import Versions
 VERSIONS: dict[int, Versions] = {}
 
 
-def _api(
-    key: int, valid: str, *, flexible: str, client_throttles: str | None = None, latest_unstable: bool = False
-) -> int:
+def _api(key: int, valid: str, *, flexible: str, client_throttles: str = "none", latest_unstable: bool = False) -> int:
     VERSIONS[key] = Versions(valid, flexible, client_throttles=client_throttles, latest_unstable=latest_unstable)
     return key
 

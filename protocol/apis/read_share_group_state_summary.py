@@ -10,10 +10,7 @@ from typing import Annotated
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
-
-class PartitionData(Message):
-    partition: Annotated[int32, V(entity="partition")] = 0
-    leader_epoch: int32 = 0
+from .read_share_group_state import PartitionData
 
 
 class ReadStateSummaryData(Message):

@@ -10,13 +10,9 @@ from typing import Annotated
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uuid
 
-
-class AcknowledgementBatch(Message):
-    first_offset: int64 = 0
-    last_offset: int64 = 0
-    acknowledge_types: list[int8] = []
+from .share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 
 
 class AcknowledgePartition(Message):
@@ -37,11 +33,6 @@ class ShareAcknowledgeRequest(Message):
     topics: list[AcknowledgeTopic] = []
 
 
-class LeaderIdAndEpoch(Message):
-    leader_id: int32 = 0
-    leader_epoch: int32 = 0
-
-
 class PartitionData(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[int16, V(errors="moved UNKNOWN_TOPIC_ID INVALID_RECORD_STATE")] = 0
@@ -52,13 +43,6 @@ class PartitionData(Message):
 class ShareAcknowledgeTopicResponse(Message):
     topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
     partitions: list[PartitionData] = []
-
-
-class NodeEndpoint(Message):
-    node_id: int32 = 0
-    host: string = ""
-    port: int32 = 0
-    rack: Annotated[string | None, V("0+", null="0+")] = None
 
 
 class ShareAcknowledgeResponse(Message):

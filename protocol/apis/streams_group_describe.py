@@ -10,25 +10,15 @@ from typing import Annotated
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, boolean, int8, int16, int32, int64, string, uint16
+from sluice.protocol.types import V, boolean, int8, int16, int32, string
+
+from .streams_group_heartbeat import Endpoint, KeyValue, TaskIds, TaskOffset, TopicInfo
 
 
 class StreamsGroupDescribeRequest(Message):
     group_ids: Annotated[list[string], V(entity="groupId")] = []
     include_authorized_operations: boolean = False
     include_topology_description: Annotated[boolean, V("1+")] = False
-
-
-class KeyValue(Message):
-    key: string = ""
-    value: string = ""
-
-
-class TopicInfo(Message):
-    name: Annotated[string, V(entity="topicName")] = ""
-    partitions: int32 = 0
-    replication_factor: int16 = 0
-    topic_configs: list[KeyValue] = []
 
 
 class Subtopology(Message):
@@ -42,22 +32,6 @@ class Subtopology(Message):
 class Topology(Message):
     epoch: int32 = 0
     subtopologies: Annotated[list[Subtopology] | None, V("0+", null="0+")] = None
-
-
-class Endpoint(Message):
-    host: string = ""
-    port: uint16 = 0
-
-
-class TaskOffset(Message):
-    subtopology_id: string = ""
-    partition: int32 = 0
-    offset: int64 = 0
-
-
-class TaskIds(Message):
-    subtopology_id: string = ""
-    partitions: list[int32] = []
 
 
 class Assignment(Message):

@@ -8,14 +8,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, int8, int16, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
-
-class StateBatch(Message):
-    first_offset: int64 = 0
-    last_offset: int64 = 0
-    delivery_state: int8 = 0
-    delivery_count: int16 = 0
+from .read_share_group_state import StateBatch
 
 
 class PartitionData(Message):

@@ -4,6 +4,7 @@ A single unpack reads consecutive fixed-size fields, the string before them and 
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from struct import Struct, calcsize
 
 from sluice.protocol.message import Field, Message, fields_of
@@ -13,6 +14,7 @@ from .pausing_list import ELEMENTS_PER_PAUSE, PausingList
 from .source import (
     EXCESS,
     NULL,
+    REPEATABLE,
     Source,
     count_code,
     default_literal,
@@ -130,10 +132,10 @@ class _Reader:
         self._source.bracketed_line(f"{variable} = {self._constructor(cls, values)}")
         if self._flexible:
             table = self._tag_table(cls)
-            function = wire.read_known_tagged if self._sliced else wire.read_tagged
-            read_tagged = self._source.use(function.__name__, function)
+            read_tagged = self._source.use("read_tagged", wire.read_tagged)
+            skips = ", keeps_unknown=False" * self._sliced
             self._source.line(f"if {tags}:")
-            self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
+            self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table}{skips})")
 
     def field(self, field: Field, variable: str) -> None:
         nullable = self._version in field.null
@@ -265,7 +267,7 @@ class _Reader:
         # Most arrays have one element, and if it is missing, its own reads fail.
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
-        if field.type is not None and field.type.code in _REPEATABLE:
+        if field.type is not None and field.type.code in REPEATABLE:
             readers = self._source.use(f"array_{format_name(field.type.code)}", _array_readers(field.type.code))
             number = signed(count, -excess)
             self._source.line(f"{variable} = {self._list(f'{readers}[{number}](buf, pos)', count, excess)}")
@@ -301,24 +303,23 @@ class _Reader:
 
 _ELEMENTS_PER_PAUSE = 256  # structs of a few fields: 0.2 ms
 _NUMBERS_PER_PAUSE = 10_000  # 0.2 ms
-_REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
 _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
-_unpackers: dict[str, wire.Unpack] = {}
-_strings: dict[str, wire.StringReaders] = {}
-_arrays: dict[str, wire.ArrayReaders] = {}
 
 
 def tuple_of(variables: list[str]) -> str:
     return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
 
 
+@cache
 def unpacker(code: str) -> wire.Unpack:
-    return _unpackers.setdefault(code, Struct(">" + code).unpack_from)
+    return Struct(">" + code).unpack_from
 
 
-def string_readers(code: str) -> wire.StringReaders:
-    return _strings.setdefault(code, wire.StringReaders(code))
+@cache
+def string_readers(code: str) -> wire.Cached[wire.Unpack]:
+    return wire.Cached(partial(wire.string_unpacker, code))
 
 
-def _array_readers(code: str) -> wire.ArrayReaders:
-    return _arrays.setdefault(code, wire.ArrayReaders(code))
+@cache
+def _array_readers(code: str) -> wire.Cached[wire.Unpack]:
+    return wire.Cached(partial(wire.array_unpacker, code))

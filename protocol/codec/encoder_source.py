@@ -3,6 +3,7 @@
 One call packs consecutive fixed-size fields. Small parts are joined; records are appended by reference.
 """
 
+from functools import cache, partial
 from struct import Struct
 
 from sluice.protocol.message import Field, Message
@@ -11,6 +12,7 @@ from . import wire
 from .source import (
     EXCESS,
     NULL,
+    REPEATABLE,
     Source,
     condition,
     count_code,
@@ -231,7 +233,7 @@ class _Writer:
         length = signed(f"len({elements})", EXCESS[code])
         self._length(code, f"{NULL[code]} if {elements} is None else {length}" if nullable else length)
         each = f"{elements} or ()" if nullable else elements
-        if field.type is not None and field.type.code in _REPEATABLE:
+        if field.type is not None and field.type.code in REPEATABLE:
             arrays = self._source.use(f"array_{format_name(field.type.code)}", _array_writers(field.type.code))
             count = f"len({each})"
             self._content(f"{arrays}[{count}](*{f'({each})' if nullable else each})")
@@ -271,15 +273,14 @@ def _zero(code: str, values: list[str]) -> str:
 
 
 _PARTS_PER_DRAIN = 512  # of a few fields each: 0.3 ms
-_REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
 SEGMENTED = (tuple, list)  # types of records in several pieces
-_packers: dict[str, wire.Pack] = {}
-_arrays: dict[str, wire.ArrayWriters] = {}
 
 
+@cache
 def packer(code: str) -> wire.Pack:
-    return _packers.setdefault(code, Struct(">" + code).pack)
+    return Struct(">" + code).pack
 
 
-def _array_writers(code: str) -> wire.ArrayWriters:
-    return _arrays.setdefault(code, wire.ArrayWriters(code))
+@cache
+def _array_writers(code: str) -> wire.Cached[wire.Pack]:
+    return wire.Cached(partial(wire.array_packer, code))

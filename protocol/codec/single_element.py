@@ -15,6 +15,7 @@ the items in one call. For any other shape or malformed data, the function calls
 """
 
 from collections.abc import Iterator
+from functools import partial
 from struct import calcsize, pack
 from struct import error as struct_error
 from typing import NamedTuple
@@ -404,7 +405,7 @@ class _Writer:
         name = format_name("_".join(formats))
         if string:
             before, after = formats
-            packers = self._source.use(f"packers_{name}", wire.StringPackers(f">{before}", after))
+            packers = self._source.use(f"packers_{name}", wire.Cached(partial(wire.string_packer, f">{before}", after)))
             self._joined.append(f"{packers}[{string}_n]({', '.join(values)})")
         elif values and values[0].startswith("b'"):
             self._joined += values

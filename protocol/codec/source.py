@@ -9,6 +9,7 @@ from sluice.protocol.message import Field, Message, fields_of
 from sluice.protocol.types import ZERO_UUID
 
 WIDTH = 120
+REPEATABLE = frozenset("?bhHiqd")  # struct formats that may have a repeat count
 NULL = {"B": 0, "h": -1, "i": -1}
 EXCESS = {"B": 1, "h": 0, "i": 0}  # a length or count on the wire minus the actual number
 # Names that generated functions use; a field of such a name gets a number.

@@ -7,10 +7,12 @@ remaining bytes first, and strings with Kafka's maximum, so that no unchecked le
 from collections.abc import Callable, Mapping
 from struct import Struct
 from struct import error as struct_error
+from typing import TypeVar
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.message import Message
 
+F = TypeVar("F")
 Buffer = memoryview
 Parts = list[bytes | memoryview]
 Unpack = Callable[[Buffer, int], tuple[object, ...]]
@@ -81,53 +83,37 @@ def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
     return value, pos
 
 
-class StringReaders(dict[int, Unpack]):
-    def __init__(self, code: str) -> None:
-        self._code = code
+class Cached(dict[int, F]):
+    """A function per length or count, made when it is first needed."""
 
-    def __missing__(self, length: int) -> Unpack:
-        if length < 0:
-            raise MalformedError("expected a string, got null" if length == -1 else f"invalid string length {length}")
-        if length > LONGEST_STRING:
-            raise MalformedError(f"invalid string length {length}; expected at most {LONGEST_STRING}")
-        unpack = Struct(f">{length}s{self._code}").unpack_from
-        if length < CACHED:
-            self[length] = unpack
-        return unpack
+    def __init__(self, make: Callable[[int], F]) -> None:
+        self._make = make
+
+    def __missing__(self, size: int) -> F:
+        made = self._make(size)
+        if size < CACHED:
+            self[size] = made
+        return made
 
 
-class ArrayReaders(dict[int, Unpack]):
-    def __init__(self, code: str) -> None:
-        self._code = code
-
-    def __missing__(self, count: int) -> Unpack:
-        unpack = Struct(f">{count}{self._code}").unpack_from
-        if count < CACHED:
-            self[count] = unpack
-        return unpack
+def string_unpacker(code: str, length: int) -> Unpack:
+    if length < 0:
+        raise MalformedError("expected a string, got null" if length == -1 else f"invalid string length {length}")
+    if length > LONGEST_STRING:
+        raise MalformedError(f"invalid string length {length}; expected at most {LONGEST_STRING}")
+    return Struct(f">{length}s{code}").unpack_from
 
 
-class ArrayWriters(dict[int, Pack]):
-    def __init__(self, code: str) -> None:
-        self._code = code
-
-    def __missing__(self, count: int) -> Pack:
-        pack = Struct(f">{count}{self._code}").pack
-        if count < CACHED:
-            self[count] = pack
-        return pack
+def array_unpacker(code: str, count: int) -> Unpack:
+    return Struct(f">{count}{code}").unpack_from
 
 
-class StringPackers(dict[int, Pack]):
-    def __init__(self, before: str, after: str) -> None:
-        self._formats = before, after
+def array_packer(code: str, count: int) -> Pack:
+    return Struct(f">{count}{code}").pack
 
-    def __missing__(self, length: int) -> Pack:
-        before, after = self._formats
-        pack = Struct(f"{before}{length}s{after}").pack
-        if length < CACHED:
-            self[length] = pack
-        return pack
+
+def string_packer(before: str, after: str, length: int) -> Pack:
+    return Struct(f"{before}{length}s{after}").pack
 
 
 class Varints(dict[int, bytes]):
@@ -150,35 +136,21 @@ varints = Varints()
 
 
 def read_tagged(
-    message: Message, buf: Buffer, pos: int, end: int, count: int, readers: Mapping[int, tuple[str, TaggedReader]]
-) -> int:
-    """Read tagged fields into `message`; return the position after them. `count` is the first byte of their number.
-
-    `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Any order is accepted.
-    """
-    unknown: dict[int, bytes] = {}
-    pos = _read_tagged(message, buf, pos, end, count, readers, unknown)
-    if unknown:
-        message.unknown_tagged_fields = unknown
-    return pos
-
-
-def read_known_tagged(
-    message: Message, buf: Buffer, pos: int, end: int, count: int, readers: Mapping[int, tuple[str, TaggedReader]]
-) -> int:
-    """Read tagged fields as `read_tagged` does, but skip unknown ones: to copy 100 MB would take 50 ms."""
-    return _read_tagged(message, buf, pos, end, count, readers, None)
-
-
-def _read_tagged(
     message: Message,
     buf: Buffer,
     pos: int,
     end: int,
     count: int,
     readers: Mapping[int, tuple[str, TaggedReader]],
-    unknown: dict[int, bytes] | None,
+    *,
+    keeps_unknown: bool = True,
 ) -> int:
+    """Read tagged fields into `message`; return the position after them. `count` is the first byte of their number.
+
+    `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Any order is accepted.
+    A long request skips unknown fields: to copy 100 MB would take 50 ms.
+    """
+    unknown: dict[int, bytes] = {}
     if count > 0x7F:
         count, pos = read_varint(buf, pos, count)
         if count > MAX_TAGGED_FIELDS:
@@ -191,7 +163,7 @@ def _read_tagged(
             raise MalformedError(f"tag {tag}: invalid size {size} with {end - pos} bytes left")
         known = readers.get(tag)
         if known is None:
-            if unknown is not None:
+            if keeps_unknown:
                 unknown[tag] = bytes(buf[pos:stop])
         else:
             attribute, read = known
@@ -200,6 +172,8 @@ def _read_tagged(
                 raise wrong_end(pos - stop)
             setattr(message, attribute, value)
         pos = stop
+    if unknown:
+        message.unknown_tagged_fields = unknown
     return pos
 
 

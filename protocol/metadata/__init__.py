@@ -4,12 +4,13 @@ Follows Kafka's MetadataRecordType and MetadataRecordSerde: a record's value is 
 its version, as unsigned varints, and then the message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decoder, encoder
 from sluice.protocol.codec.wire import read_varint, varints
+from sluice.protocol.types import Versions
 
 from . import brokers, control, log, security, settings, topics
 from .message import MetadataMessage
@@ -27,48 +28,52 @@ class UnknownRecordError(Exception):
     """A record of a newer Kafka, or not a metadata record."""
 
 
-def _by_type(classes: Iterable[type[MetadataMessage]]) -> dict[int, type[MetadataMessage]]:
-    return {cls.TYPE: cls for cls in classes}
+def _numbered(rows: Sequence[tuple[int, str, type[MetadataMessage]]]) -> dict[int, type[MetadataMessage]]:
+    for type_, versions, cls in rows:
+        cls.TYPE = type_
+        cls.VERSIONS = Versions(versions, flexible="0+")
+    return {cls.TYPE: cls for _, _, cls in rows}
 
 
-RECORD_TYPES = _by_type(
+# Types and versions.
+RECORD_TYPES = _numbered(
     (
-        brokers.RegisterBrokerRecord,
-        brokers.UnregisterBrokerRecord,
-        topics.TopicRecord,
-        topics.PartitionRecord,
-        settings.ConfigRecord,
-        topics.PartitionChangeRecord,
-        brokers.FenceBrokerRecord,
-        brokers.UnfenceBrokerRecord,
-        topics.RemoveTopicRecord,
-        security.DelegationTokenRecord,
-        security.UserScramCredentialRecord,
-        settings.FeatureLevelRecord,
-        settings.ClientQuotaRecord,
-        log.ProducerIdsRecord,
-        brokers.BrokerRegistrationChangeRecord,
-        security.AccessControlEntryRecord,
-        security.RemoveAccessControlEntryRecord,
-        log.NoOpRecord,
-        log.ZkMigrationStateRecord,
-        security.RemoveUserScramCredentialRecord,
-        log.BeginTransactionRecord,
-        log.EndTransactionRecord,
-        log.AbortTransactionRecord,
-        security.RemoveDelegationTokenRecord,
-        brokers.RegisterControllerRecord,
-        topics.ClearElrRecord,
-        brokers.UnregisterControllerRecord,
+        (0, "0-4", brokers.RegisterBrokerRecord),
+        (1, "0", brokers.UnregisterBrokerRecord),
+        (2, "0", topics.TopicRecord),
+        (3, "0-2", topics.PartitionRecord),
+        (4, "0", settings.ConfigRecord),
+        (5, "0-2", topics.PartitionChangeRecord),
+        (7, "0", brokers.FenceBrokerRecord),
+        (8, "0", brokers.UnfenceBrokerRecord),
+        (9, "0", topics.RemoveTopicRecord),
+        (10, "0", security.DelegationTokenRecord),
+        (11, "0", security.UserScramCredentialRecord),
+        (12, "0", settings.FeatureLevelRecord),
+        (14, "0", settings.ClientQuotaRecord),
+        (15, "0", log.ProducerIdsRecord),
+        (17, "0-3", brokers.BrokerRegistrationChangeRecord),
+        (18, "0", security.AccessControlEntryRecord),
+        (19, "0", security.RemoveAccessControlEntryRecord),
+        (20, "0", log.NoOpRecord),
+        (21, "0", log.ZkMigrationStateRecord),
+        (22, "0", security.RemoveUserScramCredentialRecord),
+        (23, "0", log.BeginTransactionRecord),
+        (24, "0", log.EndTransactionRecord),
+        (25, "0", log.AbortTransactionRecord),
+        (26, "0", security.RemoveDelegationTokenRecord),
+        (27, "0", brokers.RegisterControllerRecord),
+        (28, "0", topics.ClearElrRecord),
+        (29, "0", brokers.UnregisterControllerRecord),
     )
 )
-CONTROL_TYPES = _by_type(
+CONTROL_TYPES = _numbered(
     (
-        control.LeaderChangeMessage,
-        control.SnapshotHeaderRecord,
-        control.SnapshotFooterRecord,
-        control.KRaftVersionRecord,
-        control.VotersRecord,
+        (2, "0-1", control.LeaderChangeMessage),
+        (3, "0", control.SnapshotHeaderRecord),
+        (4, "0", control.SnapshotFooterRecord),
+        (5, "0", control.KRaftVersionRecord),
+        (6, "0", control.VotersRecord),
     )
 )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, int64, string, uint16, uuid
+from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, int64, string, uint16, uuid
 
 from .message import MetadataMessage
 
@@ -24,9 +24,6 @@ class SupportedFeature(Message):
 
 
 class RegisterBrokerRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 0
-    VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="0+")
-
     broker_id: int32 = 0
     is_migrating_zk_broker: Annotated[boolean, V("2+")] = False
     incarnation_id: uuid = ZERO_UUID
@@ -41,9 +38,6 @@ class RegisterBrokerRecord(MetadataMessage):
 
 
 class UnregisterBrokerRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 1
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     broker_id: int32 = 0
     broker_epoch: int64 = 0
 
@@ -51,25 +45,16 @@ class UnregisterBrokerRecord(MetadataMessage):
 class FenceBrokerRecord(MetadataMessage):
     """A broker is fenced; only before metadata.version 3.3-IV3, which has BrokerRegistrationChangeRecord."""
 
-    TYPE: ClassVar[int] = 7
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     id: int32 = 0
     epoch: int64 = 0
 
 
 class UnfenceBrokerRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 8
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     id: int32 = 0
     epoch: int64 = 0
 
 
 class BrokerRegistrationChangeRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 17
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="0+")
-
     broker_id: int32 = 0
     broker_epoch: int64 = 0
     fenced: Annotated[int8, V("0+", tag=0)] = 0  # -1: unfenced, 1: fenced
@@ -79,9 +64,6 @@ class BrokerRegistrationChangeRecord(MetadataMessage):
 
 
 class RegisterControllerRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 27
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     controller_id: int32 = 0
     incarnation_id: uuid = ZERO_UUID
     zk_migration_ready: boolean = False
@@ -90,7 +72,4 @@ class RegisterControllerRecord(MetadataMessage):
 
 
 class UnregisterControllerRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 29
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     controller_id: int32 = 0

@@ -6,12 +6,12 @@ field.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import field
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, string, uint16, uuid
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uint16, uuid
 
 from .message import MetadataMessage
 
@@ -22,9 +22,6 @@ class Voter(Message):
 
 
 class LeaderChangeMessage(MetadataMessage):
-    TYPE: ClassVar[int] = 2
-    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
-
     version: int16 = 0
     leader_id: int32 = 0
     voters: list[Voter] = []
@@ -32,9 +29,6 @@ class LeaderChangeMessage(MetadataMessage):
 
 
 class SnapshotHeaderRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 3
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     version: int16 = 0
     last_contained_log_timestamp: int64 = 0  # ms; of the snapshot's last record
 
@@ -42,17 +36,11 @@ class SnapshotHeaderRecord(MetadataMessage):
 class SnapshotFooterRecord(MetadataMessage):
     """The last record of a snapshot; without it the file is incomplete."""
 
-    TYPE: ClassVar[int] = 4
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     version: int16 = 0
 
 
 class KRaftVersionRecord(MetadataMessage):
     """The version of the quorum's protocol; 1 supports adding and removing voters."""
-
-    TYPE: ClassVar[int] = 5
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     version: int16 = 0
     kraft_version: int16 = 0
@@ -77,8 +65,5 @@ class RegisteredVoter(Message):
 
 
 class VotersRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 6
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     version: int16 = 0
     voters: list[RegisteredVoter] = []

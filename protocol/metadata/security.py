@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from sluice.protocol.types import ZERO_UUID, Versions, bytes_, int8, int32, int64, string, uuid
+from sluice.protocol.types import ZERO_UUID, bytes_, int8, int32, int64, string, uuid
 
 from .message import MetadataMessage
 
 
 class AccessControlEntryRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 18
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     id: uuid = ZERO_UUID
     resource_type: int8 = 0
     resource_name: string = ""
@@ -24,16 +19,10 @@ class AccessControlEntryRecord(MetadataMessage):
 
 
 class RemoveAccessControlEntryRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 19
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     id: uuid = ZERO_UUID
 
 
 class UserScramCredentialRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 11
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     name: string = ""
     mechanism: int8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
     salt: bytes_ = b""
@@ -43,17 +32,11 @@ class UserScramCredentialRecord(MetadataMessage):
 
 
 class RemoveUserScramCredentialRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 22
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     name: string = ""
     mechanism: int8 = 0
 
 
 class DelegationTokenRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 10
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     owner: string = ""
     requester: string = ""
     renewers: list[string] = []
@@ -64,7 +47,4 @@ class DelegationTokenRecord(MetadataMessage):
 
 
 class RemoveDelegationTokenRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 26
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     token_id: string = ""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, string
+from sluice.protocol.types import V, boolean, float64, int8, int16, string
 
 from .message import MetadataMessage
 
 
 class ConfigRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 4
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     resource_type: int8 = 0  # as in DescribeConfigs: 2 topic, 4 broker, 16 client metrics, 32 group
     resource_name: string = ""
     name: string = ""
@@ -26,9 +23,6 @@ class EntityData(Message):
 
 
 class ClientQuotaRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 14
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     entity: list[EntityData] = []
     key: string = ""
     value: float64 = 0.0
@@ -37,9 +31,6 @@ class ClientQuotaRecord(MetadataMessage):
 
 class FeatureLevelRecord(MetadataMessage):
     """The level of a feature in the cluster. That of metadata.version decides which records may follow."""
-
-    TYPE: ClassVar[int] = 12
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     name: string = ""
     feature_level: int16 = 0  # 0: disabled

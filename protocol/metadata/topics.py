@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int32, string, uuid
+from sluice.protocol.types import ZERO_UUID, V, int8, int32, string, uuid
 
 from .message import MetadataMessage
 
@@ -12,17 +12,11 @@ NO_LEADER, SAME_LEADER = -1, -2
 
 
 class TopicRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 2
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     name: string = ""
     topic_id: uuid = ZERO_UUID
 
 
 class PartitionRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 3
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     partition_id: int32 = -1
     topic_id: uuid = ZERO_UUID
     replicas: list[int32] = []
@@ -41,9 +35,6 @@ class PartitionRecord(MetadataMessage):
 class PartitionChangeRecord(MetadataMessage):
     """A change of a partition; increments its partition epoch and, with a new leader, its leader epoch."""
 
-    TYPE: ClassVar[int] = 5
-    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
-
     partition_id: int32 = -1
     topic_id: uuid = ZERO_UUID
     isr: Annotated[list[int32] | None, V("0+", null="0+", tag=0)] = None
@@ -58,14 +49,8 @@ class PartitionChangeRecord(MetadataMessage):
 
 
 class RemoveTopicRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 9
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     topic_id: uuid = ZERO_UUID
 
 
 class ClearElrRecord(MetadataMessage):
-    TYPE: ClassVar[int] = 28
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
     topic_name: string = ""  # empty: all topics

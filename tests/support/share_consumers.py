@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.share_acknowledge import AcknowledgementBatch as AloneBatch
 from sluice.protocol.apis.share_acknowledge import AcknowledgePartition, AcknowledgeTopic, ShareAcknowledgeRequest
 from sluice.protocol.apis.share_fetch import (
     AcknowledgementBatch,
@@ -92,7 +91,7 @@ class ShareConsumer:
 
     def acknowledge(self, *acknowledgements: Acknowledgement, **fields: Any) -> Any:
         """Return the response to ShareAcknowledge."""
-        one = AcknowledgePartition(acknowledgement_batches=[AloneBatch(*one) for one in acknowledgements])
+        one = AcknowledgePartition(acknowledgement_batches=[AcknowledgementBatch(*one) for one in acknowledgements])
         topics = [AcknowledgeTopic(topic_id=self.topic.topic_id, partitions=[one])] if acknowledgements else []
         known: dict[str, Any] = {
             "group_id": self.group_id,

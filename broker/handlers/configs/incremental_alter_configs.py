@@ -6,9 +6,9 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import Change, Operation
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
+from sluice.protocol.apis.alter_configs import AlterConfigsResourceResponse
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )

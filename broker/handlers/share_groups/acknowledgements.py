@@ -12,13 +12,13 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
 from sluice.broker.share.sessions import MemberKey, TopicIdPartition
-from sluice.protocol.apis import share_acknowledge, share_fetch
+from sluice.protocol.apis import share_fetch
 from sluice.protocol.errors import ErrorCode
 
 _RENEWS_SINCE = 2
 _LONGEST_MEMBER_ID = 36
 
-Batch = share_acknowledge.AcknowledgementBatch | share_fetch.AcknowledgementBatch
+Batch = share_fetch.AcknowledgementBatch
 Results = Mapping[TopicIdPartition, AcknowledgeResult]
 
 

@@ -8,6 +8,7 @@ from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from sluice.protocol.apis import share_acknowledge as api
+from sluice.protocol.apis.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -48,7 +49,7 @@ def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Resul
     topics: dict[bytes, list[api.PartitionData]] = {}
     for (topic_id, index), (code, message) in ctx.sliced(results.items()):
         data = api.PartitionData(partition_index=index, error_code=code, error_message=message)
-        data.current_leader = api.LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
+        data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
         ctx.error_code = ctx.error_code or code
         topics.setdefault(topic_id, []).append(data)
     return api.ShareAcknowledgeResponse(
@@ -57,9 +58,7 @@ def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Resul
             api.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
-        node_endpoints=[
-            api.NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()
-        ],
+        node_endpoints=[NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()],
     )
 
 

@@ -72,9 +72,9 @@ def _subtopology(one: sent.Subtopology) -> api.Subtopology:
     )
 
 
-def _topic_infos(topics: Iterable[sent.TopicInfo]) -> list[api.TopicInfo]:
+def _topic_infos(topics: Iterable[sent.TopicInfo]) -> list[sent.TopicInfo]:
     return [
-        api.TopicInfo(
+        sent.TopicInfo(
             name=topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
@@ -96,7 +96,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> api.Member:
         client_host=member.client_host,
         topology_epoch=member.topology_epoch,
         process_id=member.process_id,
-        user_endpoint=None if endpoint is None else api.Endpoint(host=endpoint.host, port=endpoint.port),
+        user_endpoint=None if endpoint is None else sent.Endpoint(host=endpoint.host, port=endpoint.port),
         client_tags=_pairs(member.client_tags.items()),
         task_offsets=_task_offsets(offsets),
         task_end_offsets=_task_offsets(end_offsets),
@@ -107,18 +107,18 @@ def _member(group: StreamsGroup, member: StreamsMember) -> api.Member:
 
 def _assignment(tasks: Tasks | AssignedTasks) -> api.Assignment:
     active, standby, warmup = (
-        [api.TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(role).items()]
+        [sent.TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(role).items()]
         for role in tasks
     )
     return api.Assignment(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup)
 
 
-def _task_offsets(offsets: Mapping[Task, int]) -> list[api.TaskOffset]:
+def _task_offsets(offsets: Mapping[Task, int]) -> list[sent.TaskOffset]:
     return [
-        api.TaskOffset(subtopology_id=name, partition=partition, offset=offset)
+        sent.TaskOffset(subtopology_id=name, partition=partition, offset=offset)
         for (name, partition), offset in sorted(offsets.items())
     ]
 
 
-def _pairs(pairs: Iterable[tuple[str, str]]) -> list[api.KeyValue]:
-    return [api.KeyValue(key=key, value=value) for key, value in pairs]
+def _pairs(pairs: Iterable[tuple[str, str]]) -> list[sent.KeyValue]:
+    return [sent.KeyValue(key=key, value=value) for key, value in pairs]

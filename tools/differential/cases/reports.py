@@ -71,16 +71,14 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.apis.share_acknowledge import (
-    AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
 )
-from sluice.protocol.apis.share_fetch import AcknowledgementBatch as FetchAcknowledgement
+from sluice.protocol.apis.share_fetch import AcknowledgementBatch, ShareFetchRequest
 from sluice.protocol.apis.share_fetch import FetchPartition as SharePartition
 from sluice.protocol.apis.share_fetch import FetchTopic as ShareTopic
 from sluice.protocol.apis.share_fetch import ForgottenTopic as ForgottenShareTopic
-from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from sluice.protocol.apis.txn_offset_commit import (
@@ -424,7 +422,7 @@ def _share_fetch(
     group: str, topic_id: bytes, epoch: int, *acknowledged: tuple[int, int, list[int]], **fields: Any
 ) -> ShareFetchRequest:
     batches = [
-        FetchAcknowledgement(first_offset=first, last_offset=last, acknowledge_types=types)
+        AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
         for first, last, types in acknowledged
     ]
     partition = SharePartition(partition_index=0, partition_max_bytes=1_000_000, acknowledgement_batches=batches)
