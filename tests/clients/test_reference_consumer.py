@@ -111,8 +111,6 @@ class TestGroups:
                 await until(lambda member=member: len(member.assignment()) == 2)  # type: ignore[misc]
                 generations.append(member.group_metadata().id)
         assert generations[0] == generations[1]
-        async with place.admin() as admin:
-            (await admin.remove_members_from_consumer_group(place.group, ["i"])).all()
 
     async def test_member_that_does_not_poll_is_removed(self, place: Place) -> None:
         await place.create()

@@ -9,7 +9,7 @@ from random import Random
 from typing import TypeVar
 
 from sluice.client.admin import AdminClient
-from sluice.client.admin.lookups import find_group_coordinators
+from sluice.client.admin.lookups import find_coordinators
 from sluice.client.errors import KafkaException, RetriableException, exception_of
 from sluice.client.network.in_flight import request_of
 from sluice.protocol.apis import consumer_group_heartbeat as heartbeat_api
@@ -173,7 +173,7 @@ class Kip848Consumer:
     async def _call(self, request: Message, response: type[M], latest: int | None = None) -> M:
         calls = self._admin._calls
         deadline_ms = calls.deadline_ms(None)
-        found = (await find_group_coordinators(calls, [self._group], deadline_ms))[self._group]
+        found = (await find_coordinators(calls, [self._group], deadline_ms))[self._group]
         if isinstance(found, KafkaException):
             raise found
         return await calls.call_once(found, request_of(request, latest=latest), response, deadline_ms)

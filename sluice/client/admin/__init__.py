@@ -3,13 +3,12 @@
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.metadata.cluster import TopicPartition
 
-from .access import Acl, AclFilter, ScramMechanism
 from .admin import AdminClient
 from .calls import Outcomes
-from .cluster import FeatureChange
 from .configs import Alteration, AlterOperation, ConfigResource, ResourceType
 from .partitions import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from .quotas import quota_entity
+from .scram import ScramMechanism
 from .topics import NewTopic
 
 __all__ = [
@@ -18,13 +17,10 @@ __all__ = [
     "LATEST",
     "LATEST_TIERED",
     "MAX_TIMESTAMP",
-    "Acl",
-    "AclFilter",
     "AdminClient",
     "AlterOperation",
     "Alteration",
     "ConfigResource",
-    "FeatureChange",
     "NewTopic",
     "OffsetAndMetadata",
     "Outcomes",

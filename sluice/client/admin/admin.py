@@ -6,6 +6,8 @@
 
 Calls with several keys return `Outcomes`: a value or an exception for each key.
 
+There are calls for topics, configs, offsets, classic groups, quotas and SCRAM users.
+
 Different on purpose: the NetworkClient updates metadata, as for a producer; Kafka's AdminMetadataManager makes separate
 calls.
 """
@@ -16,28 +18,26 @@ from types import TracebackType
 from sluice.client.config import Given, Profile, admin_config
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.in_flight import request_of
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
-from sluice.text.arguments import checks_arguments
+from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from sluice.text.arguments import Milliseconds, checks_arguments
 
-from .access import AccessAdmin
-from .calls import AdminCalls
-from .cluster import ClusterAdmin
+from .calls import AdminCalls, least_loaded, raise_error
 from .configs import ConfigAdmin
+from .groups import GroupAdmin
 from .partitions import PartitionAdmin
 from .quotas import QuotaAdmin
-from .share_groups import ShareGroupAdmin
+from .scram import ScramAdmin
 from .topics import TopicAdmin
-from .transactions import TransactionAdmin
 
 # As in Kafka: one request at a time to each broker.
 _MAX_IN_FLIGHT = 1
 
 
 @checks_arguments
-class AdminClient(
-    TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin, ClusterAdmin
-):
+class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, ScramAdmin, QuotaAdmin):
     """An admin client. It requires a running event loop and connects on the first call.
 
     Calls accept `timeout_ms`, their time including retries; the default is `default.api.timeout.ms`.
@@ -76,3 +76,11 @@ class AdminClient(
     async def close(self) -> None:
         """Close all connections; pending calls fail."""
         await self.network.close()
+
+    async def describe_cluster(
+        self, *, include_fenced_brokers: bool = False, timeout_ms: Milliseconds | None = None
+    ) -> DescribeClusterResponse:
+        """Return the cluster id, the controller and the brokers."""
+        message = DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers)
+        request = request_of(message, oldest=2 * include_fenced_brokers)
+        return await self._calls.call(least_loaded, request, DescribeClusterResponse, timeout_ms, raise_error)

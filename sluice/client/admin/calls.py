@@ -48,7 +48,7 @@ NodeProvider = Callable[[NetworkClient, float], Node | None]
 # A request, or a function that creates one for a timeout in ms.
 RequestSource = Request | Callable[[int], Request]
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
-Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
+Fetch = Callable[[NodeProvider, list[K]], Awaitable[Mapping[K, V | KafkaException]]]
 # Error codes after which a key is retried.
 RetriedCodes = Collection[int]
 
@@ -173,7 +173,7 @@ class AdminCalls:
         lookup: Lookup[K],
         build: Callable[[list[K]], RequestSource],
         response: type[M],
-        outcomes: Callable[[M, list[K]], Mapping[K, V | KafkaException]],
+        outcomes: Callable[[M], Mapping[K, V | KafkaException]],
         timeout_ms: int | None,
         retried: RetriedCodes | None = None,
     ) -> Outcomes[K, V]:
@@ -183,27 +183,16 @@ class AdminCalls:
         their outcomes from the response. Error codes in `retried`, by default all retriable ones, are retried.
         """
 
-        async def fetch(node: NodeProvider, wanted: list[K], deadline_ms: float) -> Mapping[K, V | KafkaException]:
-            return outcomes(await self.call_once(node, build(wanted), response, deadline_ms), wanted)
+        async def fetch(node: NodeProvider, wanted: list[K]) -> Mapping[K, V | KafkaException]:
+            return outcomes(await self.call_once(node, build(wanted), response, deadline_ms))
 
-        return await self.fetch_by_key(keys, lookup, fetch, timeout_ms, retried)
-
-    async def fetch_by_key(
-        self,
-        keys: Iterable[K],
-        lookup: Lookup[K],
-        fetch: Fetch[K, V],
-        timeout_ms: int | None,
-        retried: RetriedCodes | None = None,
-    ) -> Outcomes[K, V]:
-        """Return the same as `call_by_key`, where the keys of a node can need several requests."""
         wanted = list(dict.fromkeys(keys))
         done: dict[K, V | KafkaException] = {}
         deadline_ms = self.deadline_ms(timeout_ms)
         retries = _Retries(self, deadline_ms)
         while left := [key for key in wanted if key not in done]:
-            outcomes, failures = await self._attempt(left, lookup, fetch, deadline_ms)
-            for key, found in outcomes.items():
+            received, failures = await self._attempt(left, lookup, fetch, deadline_ms)
+            for key, found in received.items():
                 if _is_retried(found, retried):
                     assert isinstance(found, KafkaException)
                     failures.append(found)
@@ -235,7 +224,7 @@ class AdminCalls:
 
         async def fetch_from(node: NodeProvider, of_node: list[K]) -> None:
             try:
-                outcomes.update(_complete(of_node, await fetch(node, of_node, deadline_ms)))
+                outcomes.update(_complete(of_node, await fetch(node, of_node)))
             except RetriableException as error:
                 failures.append(error)
             except KafkaException as error:

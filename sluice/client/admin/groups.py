@@ -12,33 +12,23 @@ from sluice.client.committed_offsets import (
     offset_fetch,
 )
 from sluice.client.errors import raise_for
-from sluice.client.metadata.cluster import TopicPartition, by_partition, by_topic
+from sluice.client.metadata.cluster import TopicPartition, by_partition
 from sluice.client.network.in_flight import Request, request_of
-from sluice.protocol.apis import consumer_group_describe, describe_groups, streams_group_describe
-from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from sluice.protocol.apis import describe_groups
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
 from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
-from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, Outcomes, outcome, raise_error
-from .lookups import find_group_coordinators
+from .lookups import find_coordinators
 
 M = TypeVar("M", bound=Message)
 
-_FIRST_OF_MANY_MEMBERS = 3  # the first LeaveGroup with several members
 _COORDINATOR_ERRORS = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -65,36 +55,10 @@ class GroupAdmin:
         """Return classic groups, with the metadata and assignments of their members."""
         return await self._calls.call_by_key(
             group_ids,
-            find_group_coordinators,
+            find_coordinators,
             lambda wanted: request_of(DescribeGroupsRequest(groups=wanted)),
             DescribeGroupsResponse,
-            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
-            timeout_ms,
-        )
-
-    async def describe_consumer_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
-    ) -> Outcomes[str, consumer_group_describe.DescribedGroup]:
-        """Return KIP-848 consumer groups; GROUP_ID_NOT_FOUND for other groups."""
-        return await self._calls.call_by_key(
-            group_ids,
-            find_group_coordinators,
-            lambda wanted: request_of(ConsumerGroupDescribeRequest(group_ids=wanted)),
-            ConsumerGroupDescribeResponse,
-            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
-            timeout_ms,
-        )
-
-    async def describe_streams_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
-    ) -> Outcomes[str, streams_group_describe.DescribedGroup]:
-        """Return Streams groups (KIP-1071), with their topologies and members; GROUP_ID_NOT_FOUND for other groups."""
-        return await self._calls.call_by_key(
-            group_ids,
-            find_group_coordinators,
-            lambda wanted: request_of(StreamsGroupDescribeRequest(group_ids=wanted)),
-            StreamsGroupDescribeResponse,
-            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
+            lambda response: {group.group_id: outcome(group, group) for group in response.groups},
             timeout_ms,
         )
 
@@ -104,10 +68,10 @@ class GroupAdmin:
         """Delete groups without members, with their offsets."""
         return await self._calls.call_by_key(
             group_ids,
-            find_group_coordinators,
+            find_coordinators,
             lambda wanted: request_of(DeleteGroupsRequest(groups_names=wanted)),
             DeleteGroupsResponse,
-            lambda response, _: {group.group_id: outcome(group, None) for group in response.results},
+            lambda response: {group.group_id: outcome(group, None) for group in response.results},
             timeout_ms,
         )
 
@@ -141,63 +105,15 @@ class GroupAdmin:
             {partition: outcome(result, None) for partition, result in by_partition(response.topics).items()}
         )
 
-    async def delete_consumer_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: Milliseconds | None = None
-    ) -> Outcomes[TopicPartition, None]:
-        """Delete the committed offsets of partitions."""
-        message = OffsetDeleteRequest(
-            group_id=group_id,
-            topics=[
-                OffsetDeleteRequestTopic(
-                    name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
-                )
-                for topic, indexes in by_topic(partitions).items()
-            ],
-        )
-        response = await self._call_coordinator(
-            group_id, request_of(message), OffsetDeleteResponse, raise_error, timeout_ms
-        )
-        return Outcomes(
-            {partition: outcome(result, None) for partition, result in by_partition(response.topics).items()}
-        )
-
-    async def remove_members_from_consumer_group(
-        self,
-        group_id: str,
-        instance_ids: Iterable[str] | None = None,
-        *,
-        reason: str | None = None,
-        timeout_ms: Milliseconds | None = None,
-    ) -> Outcomes[str, None]:
-        """Remove static members by instance id, or all members; those without instance id by member id."""
-        if instance_ids is None:
-            group = (await self.describe_classic_groups([group_id], timeout_ms=timeout_ms))[group_id]
-            members = [
-                MemberIdentity(
-                    member_id="" if member.group_instance_id else member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    reason=reason,
-                )
-                for member in group.members
-            ]
-        else:
-            members = [MemberIdentity(group_instance_id=name, reason=reason) for name in instance_ids]
-        message = LeaveGroupRequest(group_id=group_id, members=members)
-        request = request_of(message, oldest=_FIRST_OF_MANY_MEMBERS)
-        response = await self._call_coordinator(group_id, request, LeaveGroupResponse, raise_error, timeout_ms)
-        return Outcomes(
-            {member.group_instance_id or member.member_id: outcome(member, None) for member in response.members}
-        )
-
     async def _call_coordinator(
         self, group_id: str, request: Request, response: type[M], check: Callable[[M], None], timeout_ms: int | None
     ) -> M:
-        def checked(response: M, _group_ids: list[str]) -> Mapping[str, M]:
+        def checked(response: M) -> Mapping[str, M]:
             check(response)
             return {group_id: response}
 
         outcomes = await self._calls.call_by_key(
-            [group_id], find_group_coordinators, lambda _: request, response, checked, timeout_ms
+            [group_id], find_coordinators, lambda _: request, response, checked, timeout_ms
         )
         return outcomes[group_id]
 

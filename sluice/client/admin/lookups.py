@@ -1,7 +1,6 @@
 """Lookups of leaders and coordinators for admin calls (Kafka's PartitionLeaderStrategy and CoordinatorStrategy)."""
 
 from collections.abc import Collection, Mapping
-from functools import partial
 
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of
 from sluice.client.metadata.cluster import NO_LEADER, TopicPartition
@@ -12,7 +11,6 @@ from sluice.protocol.errors import ErrorCode
 
 from .calls import AdminCalls, NodeProvider, broker, least_loaded, outcome
 
-_GROUP, _TRANSACTION = 0, 1
 _FIRST_OF_MANY = 4  # the first FindCoordinator with several keys (KIP-699)
 
 
@@ -42,26 +40,18 @@ def _leader(response: MetadataResponse, wanted: TopicPartition) -> NodeProvider 
     return exception_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def _find_coordinators(
-    key_type: int, calls: AdminCalls, keys: Collection[str], deadline_ms: float
+async def find_coordinators(
+    calls: AdminCalls, group_ids: Collection[str], deadline_ms: float
 ) -> Mapping[str, NodeProvider | KafkaException]:
-    request = request_of(FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys)), oldest=_FIRST_OF_MANY)
+    request = request_of(FindCoordinatorRequest(coordinator_keys=list(group_ids)), oldest=_FIRST_OF_MANY)
     try:
         response = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
     except UnsupportedVersionException:
-        return {key: await _find_coordinator(key_type, calls, key, deadline_ms) for key in keys}
+        return {group_id: await _find_coordinator(calls, group_id, deadline_ms) for group_id in group_ids}
     return {found.key: outcome(found, broker(found.node_id)) for found in response.coordinators}
 
 
-async def _find_coordinator(
-    key_type: int, calls: AdminCalls, key: str, deadline_ms: float
-) -> NodeProvider | KafkaException:
-    message = FindCoordinatorRequest(key_type=key_type, key=key)
-    # Version 0 finds only group coordinators.
-    request = request_of(message, oldest=int(key_type != _GROUP), latest=_FIRST_OF_MANY - 1)
+async def _find_coordinator(calls: AdminCalls, group_id: str, deadline_ms: float) -> NodeProvider | KafkaException:
+    request = request_of(FindCoordinatorRequest(key=group_id), latest=_FIRST_OF_MANY - 1)
     response = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
     return outcome(response, broker(response.node_id))
-
-
-find_group_coordinators = partial(_find_coordinators, _GROUP)
-find_transaction_coordinators = partial(_find_coordinators, _TRANSACTION)

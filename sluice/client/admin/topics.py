@@ -85,7 +85,7 @@ class TopicAdmin:
             find_controller,
             build,
             CreateTopicsResponse,
-            lambda response, _: {topic.name: outcome(topic, topic) for topic in response.topics},
+            lambda response: {topic.name: outcome(topic, topic) for topic in response.topics},
             timeout_ms,
             CONTROLLER_RETRIES,
         )
@@ -110,7 +110,7 @@ class TopicAdmin:
             find_controller,
             build,
             DeleteTopicsResponse,
-            lambda response, _: {
+            lambda response: {
                 topic.name: outcome(topic, None) for topic in response.responses if topic.name is not None
             },
             timeout_ms,
@@ -143,7 +143,7 @@ class TopicAdmin:
             find_controller,
             build,
             CreatePartitionsResponse,
-            lambda response, _: {result.name: outcome(result, None) for result in response.results},
+            lambda response: {result.name: outcome(result, None) for result in response.results},
             timeout_ms,
             CONTROLLER_RETRIES,
         )

@@ -152,4 +152,4 @@ async def test_calls_of_a_broker_have_limits(kind: str) -> None:
 
 def test_arguments_are_generated() -> None:
     assert arguments_of(AdminClient.create_topics) == {"topics": [NewTopic("t")]}
-    assert len(CASES) > 60
+    assert len(CASES) > 40

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from sluice.client.admin.access import AccessAdmin, ScramMechanism
 from sluice.client.admin.calls import AdminCalls, Outcomes
 from sluice.client.admin.groups import GroupAdmin
 from sluice.client.admin.partitions import PartitionAdmin
+from sluice.client.admin.scram import ScramAdmin, ScramMechanism
 from sluice.client.admin.topics import NewTopic, TopicAdmin
-from sluice.client.admin.transactions import TransactionAdmin
 from sluice.client.config import admin_config
 from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
@@ -31,20 +30,13 @@ from sluice.protocol.apis.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from sluice.protocol.apis.describe_acls import DescribeAclsResponse
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
-from sluice.protocol.apis.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersResponse,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.client_network import DISCONNECT, Middle, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 
-class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, TransactionAdmin, AccessAdmin):
+class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, ScramAdmin):
     """An admin client over a network of scripted brokers 1 and 2. The controller is 1."""
 
     def __init__(self, **given: str | int) -> None:
@@ -141,18 +133,6 @@ class TestRetries:
         (await admin.alter_user_scram_credentials({("alice", ScramMechanism.SCRAM_SHA_256): "secret"})).all()
         assert len(admin.two.requests("AlterUserScramCredentials")) == 1
 
-    async def test_acls_need_the_version_with_pattern_types(self) -> None:
-        admin = Admin()
-        admin.script("DescribeAcls", lambda _: DescribeAclsResponse())
-        for broker in admin.brokers:
-            broker.versions["DescribeAcls"] = (0, 1)
-        assert await admin.describe_acls() == []
-        old = Admin()
-        for broker in old.brokers:
-            broker.versions["DescribeAcls"] = (0, 0)
-        with pytest.raises(UnsupportedVersionException):
-            await old.describe_acls()
-
     async def test_backoff_doubles_with_each_attempt(self) -> None:
         admin = Admin()
         admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
@@ -226,22 +206,6 @@ class TestKeys:
         assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
         assert [_indexes(request) for request in admin.one.requests("DeleteRecords")] == [[0, 2]]
         assert [_indexes(request) for request in admin.two.requests("DeleteRecords")] == [[1]]
-
-    async def test_abort_of_a_transaction_is_a_marker_at_the_leader(self) -> None:
-        admin = Admin()
-        admin.lead_partitions(2)
-
-        def written(request: ReceivedRequest) -> Message:
-            (marker,) = request.message.markers
-            assert not marker.transaction_result, "false: an abort"
-            partition = WritableTxnMarkerPartitionResult(partition_index=0)
-            topic = WritableTxnMarkerTopicResult(name="t", partitions=[partition])
-            result = WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[topic])
-            return WriteTxnMarkersResponse(markers=[result])
-
-        admin.two.responses["WriteTxnMarkers"] = written
-        await admin.abort_transaction(TopicPartition("t", 0), producer_id=7, producer_epoch=1, coordinator_epoch=-1)
-        assert len(admin.two.requests("WriteTxnMarkers")) == 1
 
     async def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
         admin = Admin()
