@@ -30,8 +30,6 @@ class Backoff(Protocol):
 class ExponentialBackoff:
     """Kafka's ExponentialBackoff, with the same result for the same draw."""
 
-    __slots__ = ("_exp_max", "_jitter", "_max_ms", "_multiplier", "_uniform", "initial_ms")
-
     def __init__(self, initial_ms: int, multiplier: int, max_ms: int, jitter: float, uniform: Uniform) -> None:
         """Raise ValueError if `jitter` is outside 0 to 1."""
         if not 0 <= jitter <= 1:
@@ -53,8 +51,6 @@ class ExponentialBackoff:
 
 
 class KipRetryBackoff:
-    __slots__ = ("_base_ms", "_max_ms", "_uniform")
-
     def __init__(self, base_ms: int, max_ms: int, uniform: Uniform) -> None:
         self._base_ms = base_ms
         self._max_ms = max_ms
@@ -67,8 +63,6 @@ class KipRetryBackoff:
 
 
 class KipReconnectBackoff:
-    __slots__ = ("_base_ms", "_max_ms", "_uniform")
-
     def __init__(self, base_ms: int, max_ms: int, uniform: Uniform) -> None:
         self._base_ms = base_ms
         self._max_ms = max_ms
@@ -81,8 +75,6 @@ class KipReconnectBackoff:
 
 class StaticBackoff:
     """A constant wait without jitter, for operations without the backoff of KIP-580."""
-
-    __slots__ = ("_ms",)
 
     def __init__(self, ms: int) -> None:
         self._ms = ms

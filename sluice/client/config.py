@@ -58,8 +58,6 @@ _producer_numbers, _consumer_numbers, _admin_numbers = count(1), count(1), count
 
 
 class ClientConfig(Values):
-    __slots__ = ("_given", "client", "profile", "warnings")
-
     def __init__(self, table: Table, given: Given, profile: Profile) -> None:
         self.client = table.client
         self.profile = profile

@@ -58,21 +58,6 @@ class Truncation(NamedTuple):
 
 
 class PartitionState:
-    __slots__ = (
-        "_preferred_replica",
-        "_preferred_until_ms",
-        "failures",
-        "high_watermark",
-        "is_paused",
-        "is_pending_revocation",
-        "last_stable_offset",
-        "log_start_offset",
-        "next_retry_ms",
-        "position",
-        "reset",
-        "state",
-    )
-
     def __init__(self) -> None:
         self.state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None

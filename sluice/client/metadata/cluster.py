@@ -59,18 +59,6 @@ Partitions = Mapping[int, PartitionMetadata]
 class Cluster:
     """One state of the cluster. `topics`: partitions by topic; `topic_errors`: codes of other topics."""
 
-    __slots__ = (
-        "cluster_id",
-        "controller_id",
-        "internal_topics",
-        "is_bootstrap",
-        "nodes",
-        "topic_errors",
-        "topic_ids",
-        "topic_names",
-        "topics",
-    )
-
     def __init__(
         self,
         nodes: Mapping[int, Node],

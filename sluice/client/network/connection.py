@@ -63,21 +63,6 @@ class Cancelable(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    __slots__ = (
-        "_events",
-        "_pool",
-        "_reader",
-        "_transport",
-        "attempt",
-        "in_flight",
-        "is_closed",
-        "is_paused",
-        "last_active_ms",
-        "next_correlation_id",
-        "node",
-        "node_id",
-    )
-
     def __init__(self, node: Node, events: ConnectionEvents, pool: ResponsePool, now_ms: float) -> None:
         self.node = node
         self.node_id = node.id

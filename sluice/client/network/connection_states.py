@@ -62,21 +62,6 @@ _UP = (ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY)
 
 
 class NodeConnection:
-    __slots__ = (
-        "_address_index",
-        "_addresses",
-        "_last_attempted",
-        "authentication_error",
-        "connection_setup_timeout_ms",
-        "failed_attempts",
-        "failed_connect_attempts",
-        "host",
-        "last_connect_attempt_ms",
-        "reconnect_backoff_ms",
-        "state",
-        "throttled_until_ms",
-    )
-
     def __init__(self, host: str, now_ms: float, reconnect_backoff_ms: int, connection_setup_timeout_ms: int) -> None:
         self.host = host
         self.state = ConnectionState.CONNECTING
@@ -127,8 +112,6 @@ class NodeConnection:
 
 
 class ClusterConnectionStates:
-    __slots__ = ("_connecting", "_connections", "_reconnect_backoff", "_setup_timeout")
-
     def __init__(self, reconnect_backoff: Backoff, connection_setup_timeout: Backoff) -> None:
         self._reconnect_backoff = reconnect_backoff
         self._setup_timeout = connection_setup_timeout

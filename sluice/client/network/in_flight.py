@@ -10,8 +10,6 @@ Build = Callable[[int], Message]
 
 
 class Request:
-    __slots__ = ("api", "build", "expects_response", "latest", "oldest", "timeout_ms")
-
     def __init__(
         self,
         api_key: int,
@@ -53,24 +51,6 @@ def _latest_stable(api: Api) -> int:
 
 class Exchange:
     """One sent request and its outcome: a `response`, one of three failures, or neither with `acks=0`."""
-
-    __slots__ = (
-        "api",
-        "correlation_id",
-        "created_ms",
-        "disconnected",
-        "error",
-        "node_id",
-        "on_complete",
-        "received_ms",
-        "request",
-        "response",
-        "sent_ms",
-        "throttled_ms",
-        "timed_out",
-        "timeout_ms",
-        "version",
-    )
 
     def __init__(
         self,

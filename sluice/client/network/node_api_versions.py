@@ -8,8 +8,6 @@ from sluice.protocol.apis.api_versions import ApiVersionsResponse
 class NodeApiVersions:
     """The ApiVersions response of one broker. `features`: finalized levels, such as transaction.version."""
 
-    __slots__ = ("_versions", "features")
-
     def __init__(self, response: ApiVersionsResponse) -> None:
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         is_finalized = response.finalized_features_epoch >= 0

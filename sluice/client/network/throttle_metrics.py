@@ -16,16 +16,12 @@ class ThrottleTime(NamedTuple):
 
 
 class _Sample:
-    __slots__ = ("count", "last_ms", "most", "start_ms", "total")
-
     def __init__(self, start_ms: float) -> None:
         self.start_ms = self.last_ms = start_ms
         self.count = self.total = self.most = 0
 
 
 class _Window:
-    __slots__ = ("_num_samples", "_sample_ms", "_samples")
-
     def __init__(self, num_samples: int, sample_ms: int) -> None:
         self._num_samples = num_samples
         self._sample_ms = sample_ms
@@ -50,8 +46,6 @@ class _Window:
 
 
 class ThrottleTimes:
-    __slots__ = ("_by_node", "_num_samples", "_sample_ms")
-
     def __init__(self, num_samples: int, sample_ms: int) -> None:
         self._num_samples = num_samples
         self._sample_ms = sample_ms

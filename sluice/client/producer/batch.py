@@ -96,32 +96,6 @@ def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[H
 
 
 class ProducerBatch:
-    __slots__ = (
-        "_bytes",
-        "_codec",
-        "_deliveries",
-        "_has_header",
-        "_parts",
-        "_records_bytes",
-        "_scale",
-        "_timestamps",
-        "attempts",
-        "attempts_when_leader_changed",
-        "created_ms",
-        "in_retry",
-        "is_done",
-        "is_split",
-        "largest_record",
-        "last_attempt_ms",
-        "leader_epoch",
-        "may_be_written",
-        "memory",
-        "partition",
-        "room",
-        "sequence_was_reset",
-        "state",
-    )
-
     def __init__(
         self,
         partition: TopicPartition,

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 
 class Ticket:
-    __slots__ = ("granted", "is_granted", "size")
-
     def __init__(self, size: int, granted: Callable[[], None]) -> None:
         self.size = size
         self.granted = granted
@@ -14,8 +12,6 @@ class Ticket:
 
 
 class BufferPool:
-    __slots__ = ("_waiting", "available", "total")
-
     def __init__(self, total: int) -> None:
         self.total = total
         self.available = total

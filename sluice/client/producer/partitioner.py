@@ -37,8 +37,6 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 class StickyPartitioner:
-    __slots__ = ("_batch_size", "_chances", "_current", "_produced_bytes", "_random")
-
     def __init__(self, batch_size: int, random: Random) -> None:
         self._batch_size = batch_size
         self._random = random

@@ -50,8 +50,6 @@ class Ready(NamedTuple):
 
 
 class _Topic:
-    __slots__ = ("compression_ratio", "partitioner", "queues")
-
     def __init__(self, partitioner: StickyPartitioner) -> None:
         self.partitioner = partitioner
         self.queues: dict[int, Queue] = {}

@@ -27,8 +27,6 @@ NO_PRODUCER_YET = ProducerIdAndEpoch()
 
 
 class _Partition:
-    __slots__ = ("in_flight", "last_acked_offset", "last_acked_sequence", "next_sequence", "producer")
-
     def __init__(self) -> None:
         self.producer = NO_PRODUCER_YET
         self.next_sequence = 0

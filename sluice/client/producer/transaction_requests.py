@@ -46,19 +46,6 @@ class Result:
 
 
 class TransactionRequest:
-    __slots__ = (
-        "adds",
-        "build",
-        "coordinator",
-        "ends_transaction",
-        "handle",
-        "key",
-        "may_have_started",
-        "next_attempt_ms",
-        "priority",
-        "result",
-    )
-
     def __init__(
         self,
         priority: int,

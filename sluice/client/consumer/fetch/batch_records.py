@@ -24,8 +24,6 @@ ABORT_MARKER = 0
 
 
 class BatchRecords:
-    __slots__ = ("header", "left", "partition", "position", "section")
-
     def __init__(self, partition: TopicPartition, header: BatchHeader, batch: memoryview) -> None:
         """Raise InvalidRecords if decompression fails."""
         self.partition = partition

@@ -23,8 +23,6 @@ _MAGIC = 2
 
 
 class FetchSettings:
-    __slots__ = ("checks_crcs", "read_committed")
-
     def __init__(self, *, checks_crcs: bool, read_committed: bool) -> None:
         self.checks_crcs = checks_crcs
         self.read_committed = read_committed
@@ -32,23 +30,6 @@ class FetchSettings:
 
 class CompletedFetch:
     """Records of one partition from `next_offset` on, parsed on the first `take`."""
-
-    __slots__ = (
-        "_aborted",
-        "_aborting",
-        "_batch",
-        "_batches",
-        "_broken",
-        "_messages",
-        "_settings",
-        "data",
-        "is_initialized",
-        "last_epoch",
-        "leader_epoch",
-        "next_offset",
-        "partition",
-        "records",
-    )
 
     def __init__(
         self, partition: TopicPartition, position: FetchFrom, data: PartitionData, settings: FetchSettings

@@ -43,8 +43,6 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    __slots__ = ("_epoch", "_session_id", "node_id", "partitions")
-
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self._session_id = NO_SESSION
