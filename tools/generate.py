@@ -1,7 +1,7 @@
 """Generator of all files that follow from declarations: `make generate`.
 
-`broker/exchange/index.py` is generated from the headers of all handlers, pages and tables of the documentation from what
-they describe.
+`broker/exchange/index.py` is generated from the headers of all handlers, pages and tables of the documentation from
+what they describe.
 """
 
 import subprocess

@@ -18,12 +18,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from sluice.protocol.apis.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.clients.built import BUILT, SOURCES, missing
-from tests.clients.kafka_commands import kafka_command
 from tests.clients.table import STREAMS_SCENARIOS
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
-from tests.support.streams_groups import stateless
 from tests.support.wire import WireClient
 
 APPLICATION = "word-count"
@@ -211,43 +208,3 @@ def test_words_are_counted_by_two_instances_of_which_one_is_killed(
         for instance in instances:
             if instance.process.poll() is None:
                 instance.kill()
-
-
-@pytest.fixture
-def slow_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker whose members live longer than commands take to start."""
-    properties = ("group.streams.session.timeout.ms=600000", "group.streams.max.session.timeout.ms=600000")
-    with running_broker(tmp_path / "broker.log", *overrides(*properties)) as process:
-        yield process
-
-
-@pytest.mark.kafka_commands
-def test_kafka_streams_groups_lists_describes_and_deletes_a_group(slow_broker: BrokerProcess) -> None:
-    bootstrap = slow_broker.bootstrap
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(TIMEOUT_S)
-    join = StreamsGroupHeartbeatRequest(
-        group_id="group",
-        member_id="member-1",
-        rebalance_timeout_ms=60_000,
-        topology=stateless(),
-        process_id="process-1",
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-    )
-
-    def command(*arguments: str) -> str:
-        options = ("--bootstrap-server", bootstrap, *arguments)
-        return kafka_command("streams.StreamsGroupCommand", *options).stdout
-
-    with WireClient(bootstrap) as client:
-        assert client.call(join, 1).error_code == 0
-        assert command("--list").split() == ["group"]
-        members = command("--describe", "--group", "group", "--members")
-        assert "member-1" in members
-        assert "process-1" in members
-        leave = StreamsGroupHeartbeatRequest(group_id="group", member_id="member-1", member_epoch=-1)
-        assert client.call(leave, 1).error_code == 0
-    assert "successful" in command("--delete", "--group", "group")
-    assert command("--list").split() == []

@@ -1,7 +1,8 @@
 """Sessions of commands with the lines that they print: commands.txt describes the format.
 
-Other commands: `write FILE CONTENT`, `consumer GROUP TOPIC PROTOCOL` (joins and polls until `leave`), `transaction ID
-TOPIC` (writes a record and stays open), `hang TOPIC` (writes to a transaction that has no coordinator).
+Other commands: `write FILE CONTENT`, `consumer GROUP TOPIC PROTOCOL` (joins and polls until `leave`), `member KIND
+GROUP TOPIC` (joins a share or Streams group until `leave`), `transaction ID TOPIC` (writes a record and stays open),
+`hang TOPIC` (writes to a transaction that has no coordinator).
 """
 
 import shutil
@@ -11,14 +12,18 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.clients.kafka_commands import Printed, run_command
 from tests.support.broker_process import BrokerProcess
 from tests.support.records import batch, produce
+from tests.support.streams_groups import stateless
 from tests.support.wire import WireClient, error_codes
 
 TIMEOUT_S = 60
@@ -99,6 +104,7 @@ class Session:
         actions: dict[str, Callable[..., None]] = {
             "write": self._write,
             "consumer": self._consumer,
+            "member": self._member,
             "leave": self._open.close,
             "transaction": self._transaction,
             "hang": self._hang,
@@ -136,6 +142,26 @@ class Session:
         self._open.callback(thread.join)
         self._open.callback(is_leaving.set)
         assert is_assigned.wait(TIMEOUT_S)
+
+    def _member(self, kind: str, group: str, topic: str) -> None:
+        """Let a member join, which sends no more heartbeats until it leaves."""
+        with WireClient(self._bootstrap) as bootstrap:
+            [coordinator] = bootstrap.call(FindCoordinatorRequest(coordinator_keys=[group]), 4).coordinators
+        wire = self._open.enter_context(WireClient(f"{coordinator.host}:{coordinator.port}"))
+        who: dict[str, Any] = {"group_id": group, "member_id": "member-1"}
+        join: ShareGroupHeartbeatRequest | StreamsGroupHeartbeatRequest
+        if kind == "share":
+            join = ShareGroupHeartbeatRequest(**who, subscribed_topic_names=[topic])
+        else:
+            of_process: dict[str, Any] = {
+                "process_id": "process-1",
+                "topology": stateless(topic),
+                "rebalance_timeout_ms": 60_000,
+            }
+            join = StreamsGroupHeartbeatRequest(**who, **of_process, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+        for _ in range(2):  # an assignment is returned after the heartbeat that caused it
+            assert wire.call(join, 1).error_code == 0
+        self._open.callback(wire.call, type(join)(**who, member_epoch=-1), 1)
 
     def _transaction(self, transactional_id: str, topic: str) -> None:
         """Write a record in a transaction that stays open."""

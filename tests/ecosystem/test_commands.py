@@ -12,6 +12,7 @@ from tests.ecosystem.sessions import CLASSES, read_sections, run_kcat, run_secti
 from tests.ecosystem.table import PAGE, rows_of
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.share_groups import AT_ONCE as SHARED_AT_ONCE
 
 SECTIONS = read_sections("commands.txt")
 
@@ -25,7 +26,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def brokers(folder: Path) -> Iterator[BrokerProcess]:
     """Three brokers with data directories and an authorizer; transactions can be written without their coordinator."""
     properties = overrides(
-        *QUICK_GROUPS, AUTHORIZER_ON, ANONYMOUS_MAY_ALL, "transaction.partition.verification.enable=false"
+        *QUICK_GROUPS,
+        AUTHORIZER_ON,
+        ANONYMOUS_MAY_ALL,
+        "transaction.partition.verification.enable=false",
+        SHARED_AT_ONCE,
+        *(f"group.{kind}.{most}session.timeout.ms=600000" for kind in ("share", "streams") for most in ("max.", "")),
     )
     with running_broker(folder / "log", "--brokers", "3", "--data-dir", str(folder / "data"), *properties) as process:
         yield process
