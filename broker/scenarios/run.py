@@ -52,7 +52,6 @@ class Run:
         self.scenario = scenario
         self.run_id = run_id
         self.state = RunState.NEW
-        self.done = False  # over, and everything is restored
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
         self._clock = server.cluster.runtime.clock
@@ -63,7 +62,11 @@ class Run:
         self._began_ms = self._ended_ms = 0.0
         self._next = 0  # index of the next moment
         self._timer: TimerHandle | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._done = asyncio.Event()  # over, and everything is restored
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
 
     @property
     def elapsed_ms(self) -> float:
@@ -86,10 +89,7 @@ class Run:
             self._end(RunState.STOPPED)
 
     async def wait(self) -> None:
-        if not self.done:
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiting)
-            await waiting
+        await self._done.wait()
 
     def _start_problem(self) -> str | None:
         controller = self._server.cluster.controller
@@ -186,11 +186,8 @@ class Run:
             self._finish()
 
     def _finish(self) -> None:
-        self.done = True
+        self._done.set()
         self._record("ends" if self.state is RunState.ENDED else "is stopped", "", "", NO_ID)
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
 
     # Reports
 

@@ -1,11 +1,10 @@
-"""The common parts of steps: the protocol of actions, the expected state of the cluster, and the context of a run.
+"""The common parts of steps: their base class, the expected state of the cluster, and the context of a run.
 
 An action is checked against the expected state when the file is read, and executed at its time.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.faults.fault import Fault
@@ -86,16 +85,14 @@ class ScenarioContext:
         return [*reversed(restore.items())]
 
 
-class Action(Protocol):
+class Action:
     """One change of a cluster."""
 
-    @property
-    def broker(self) -> int:
-        """The node id of the affected broker, or NO_ID."""
+    broker = NO_ID  # node id of the affected broker
+    reversed = ""  # description of the reversal; "" if there is none
 
-    @property
-    def description(self) -> str:
-        """A short sentence, without punctuation at its end."""
+    def __init__(self, description: str) -> None:
+        self.description = description  # a short sentence, without punctuation at its end
 
     def check(self, expected: ExpectedState) -> None:
         """Apply the action to the expected state, or raise StepProblem."""
@@ -103,21 +100,28 @@ class Action(Protocol):
     def do(self, context: ScenarioContext) -> None:
         """Execute the action, or raise SluiceError."""
 
+    def check_reversal(self, expected: ExpectedState) -> None:
+        """Apply the reversal to the expected state."""
+
+    def reverse(self, context: ScenarioContext) -> None:
+        """Reverse `do`."""
+
     def inverse(self) -> "Action | None":
-        """Return the action that reverses this one, or None."""
+        return Reversal(self) if self.reversed else None
 
 
-class LogMessage:
-    broker = NO_ID
-
-    def __init__(self, line: str) -> None:
-        self.description = line
+class Reversal(Action):
+    def __init__(self, of: Action) -> None:
+        super().__init__(of.reversed)
+        self.broker = of.broker
+        self.of = of
 
     def check(self, expected: ExpectedState) -> None:
-        pass  # a message is always possible
+        self.of.check_reversal(expected)
 
     def do(self, context: ScenarioContext) -> None:
-        pass  # the run reports the description
+        self.of.reverse(context)
 
-    def inverse(self) -> None:
-        return None
+
+class LogMessage(Action):
+    """A message, which the run reports."""

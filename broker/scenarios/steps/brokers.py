@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sluice.broker.controller.controller import TRANSITIONS, BrokerState
 
-from .action import ExpectedState, ScenarioContext, StepProblem
+from .action import Action, ExpectedState, ScenarioContext, StepProblem
 
 
 class _Kind(NamedTuple):
@@ -24,10 +24,10 @@ KINDS = {
 _BACK = {BrokerState.STOPPED: "start", BrokerState.ISOLATED: "rejoin"}
 
 
-class BrokerStep:
+class BrokerStep(Action):
     def __init__(self, kind: str, broker: int) -> None:
+        super().__init__(KINDS[kind].description.format(broker))
         self.broker = broker
-        self.description = KINDS[kind].description.format(broker)
         self.kind = kind
 
     def check(self, expected: ExpectedState) -> None:

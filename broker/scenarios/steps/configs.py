@@ -16,20 +16,21 @@ from sluice.config.setting import UNKNOWN_TYPE
 from sluice.errors import ClusterError
 from sluice.journal_events import NO_ID
 
-from .action import ExpectedState, ScenarioContext, StepProblem
+from .action import Action, ExpectedState, ScenarioContext, StepProblem
 from .topics import ensure_topic
 
 
-class ConfigAlteration:
+class ConfigAlteration(Action):
     def __init__(self, wanted: AlterConfig) -> None:
-        self.broker = NO_ID if wanted.broker is UNSET else wanted.broker
         self.of = _of(wanted)
-        self.before: Mapping[str, str] = {}  # values before the alteration
+        self.reversed = f"config of {self.of}: as before"
+        self._before: Mapping[str, str] = {}  # values before the alteration
         self._set = config_texts(wanted.set)
         if wanted.topic is UNSET:
             self._set = {name: _plain(name, value) for name, value in self._set.items()}
         changed = [*(f"{name}={value}" for name, value in self._set.items()), *(f"no {name}" for name in wanted.remove)]
-        self.description = f"config of {self.of}: {', '.join(changed)}"
+        super().__init__(f"config of {self.of}: {', '.join(changed)}")
+        self.broker = NO_ID if wanted.broker is UNSET else wanted.broker
         self._wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
@@ -58,14 +59,14 @@ class ConfigAlteration:
         if kind == TOPIC:
             ensure_topic(context, name)
         control = _control(context, self.broker)
-        before = self.before = dict(control.stores[kind].own(name))
+        before = self._before = dict(control.stores[kind].own(name))
         context.restore_at_end(f"config of {self.of}", lambda: put_configs(context, self._wanted, before))
         changes = {config: Change(Operation.SET, value) for config, value in self._set.items()}
         changes |= {config: Change(Operation.DELETE, None) for config in self._wanted.remove}
         _expect(self.of, control.alter(kind, name, changes, validate_only=False))
 
-    def inverse(self) -> "ConfigRestoration":
-        return ConfigRestoration(self, self._wanted)
+    def reverse(self, context: ScenarioContext) -> None:
+        put_configs(context, self._wanted, self._before)
 
 
 def _plain(name: str, value: str) -> str:
@@ -74,23 +75,6 @@ def _plain(name: str, value: str) -> str:
         return canonical(row_of_any(name), value) or ""
     except ValueError:
         return value
-
-
-class ConfigRestoration:
-    def __init__(self, alteration: ConfigAlteration, wanted: AlterConfig) -> None:
-        self.broker = alteration.broker
-        self.description = f"config of {alteration.of}: as before"
-        self._alteration = alteration
-        self._wanted = wanted
-
-    def check(self, expected: ExpectedState) -> None:
-        pass  # a valid alteration can be reversed
-
-    def do(self, context: ScenarioContext) -> None:
-        put_configs(context, self._wanted, self._alteration.before)
-
-    def inverse(self) -> None:
-        return None
 
 
 def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:

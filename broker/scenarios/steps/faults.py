@@ -8,20 +8,18 @@ from sluice.broker.faults.engine import check_rule
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
 from sluice.errors import FaultError
-from sluice.journal_events import NO_ID
 
-from .action import ExpectedState, ScenarioContext, StepProblem
+from .action import Action, ExpectedState, ScenarioContext, StepProblem
 
 _AT = "rule"
 
 
-class RuleAddition:
-    broker = NO_ID
-
+class RuleAddition(Action):
     def __init__(self, rule: Rule) -> None:
+        super().__init__(f"{_describe(rule)} is in force")
+        self.reversed = f"{_describe(rule)} is removed"
         self.rule = rule
-        self.fault: Fault | None = None  # set when it is added
-        self.description = f"{_describe(rule)} is in force"
+        self._fault: Fault | None = None  # set when it is added
 
     def check(self, expected: ExpectedState) -> None:
         try:
@@ -34,12 +32,17 @@ class RuleAddition:
             expected.faults.add(self.rule.id)
 
     def do(self, context: ScenarioContext) -> None:
-        self.fault = context.server.faults.add(self._seeded(context), _AT)
-        context.faults.append(self.fault)
-        context.restore_at_end(f"fault rule {self.fault.id}, the {len(context.faults)}.", self.fault.remove)
+        fault = self._fault = context.server.faults.add(self._seeded(context), _AT)
+        context.faults.append(fault)
+        context.restore_at_end(f"fault rule {fault.id}, the {len(context.faults)}.", fault.remove)
 
-    def inverse(self) -> "RuleEnd":
-        return RuleEnd(self)
+    def check_reversal(self, expected: ExpectedState) -> None:
+        if self.rule.id is not None:
+            expected.end_fault(self.rule.id)
+
+    def reverse(self, context: ScenarioContext) -> None:
+        if self._fault is not None:
+            self._fault.remove()
 
     def _seeded(self, context: ScenarioContext) -> Rule:
         rule = self.rule
@@ -49,31 +52,9 @@ class RuleAddition:
         return msgspec.structs.replace(rule, seed=crc32(f"{context.seed}:{len(context.faults)}".encode()))
 
 
-class RuleEnd:
-    broker = NO_ID
-
-    def __init__(self, addition: RuleAddition) -> None:
-        self.description = f"{_describe(addition.rule)} is removed"
-        self.addition = addition
-
-    def check(self, expected: ExpectedState) -> None:
-        rule_id = self.addition.rule.id
-        if rule_id is not None:
-            expected.end_fault(rule_id)
-
-    def do(self, context: ScenarioContext) -> None:
-        if self.addition.fault is not None:
-            self.addition.fault.remove()
-
-    def inverse(self) -> None:
-        return None
-
-
-class RuleRemoval:
-    broker = NO_ID
-
+class RuleRemoval(Action):
     def __init__(self, rule_id: str) -> None:
-        self.description = f"fault rule {rule_id} is removed"
+        super().__init__(f"fault rule {rule_id} is removed")
         self.rule_id = rule_id
 
     def check(self, expected: ExpectedState) -> None:
@@ -81,9 +62,6 @@ class RuleRemoval:
 
     def do(self, context: ScenarioContext) -> None:
         context.server.faults.remove(self.rule_id)
-
-    def inverse(self) -> None:
-        return None
 
 
 def _describe(rule: Rule) -> str:

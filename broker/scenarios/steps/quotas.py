@@ -8,26 +8,24 @@ from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.scenarios.model import DEFAULT_ENTITY, QUOTAS, Entity, Quota
 from sluice.config.value_types import parse_rate
 from sluice.errors import ClusterError
-from sluice.journal_events import NO_ID
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from sluice.quotas.client_quotas import Entity as QuotaEntity
 from sluice.quotas.store import QuotaStores
 
-from .action import ExpectedState, ScenarioContext, StepProblem
+from .action import Action, ExpectedState, ScenarioContext, StepProblem
 
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 
 
-class QuotaAlteration:
-    broker = NO_ID
-
+class QuotaAlteration(Action):
     def __init__(self, entity: Entity) -> None:
         self.entity = _entity(entity)
         self.of = f"quota of {_describe(self.entity)}" if self.entity else "quota"
-        self.before: Mapping[str, float] = {}  # values before the alteration
+        self.reversed = f"{self.of}: as before"
+        self._before: Mapping[str, float] = {}  # values before the alteration
         self._values = _given(entity) if isinstance(entity, Quota) else None  # None: remove all
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
-        self.description = f"{self.of}: {'none' if given is None else ', '.join(given)}"
+        super().__init__(f"{self.of}: {'none' if given is None else ', '.join(given)}")
 
     @property
     def values(self) -> dict[str, float] | None:
@@ -49,29 +47,12 @@ class QuotaAlteration:
             raise StepProblem(problem)
 
     def do(self, context: ScenarioContext) -> None:
-        before = self.before = _set_now(context, self.entity)
+        before = self._before = _set_now(context, self.entity)
         context.restore_at_end(self.of, lambda: put_quotas(context, self.entity, before))
         put_quotas(context, self.entity, {} if self.values is None else {**before, **self.values})
 
-    def inverse(self) -> "QuotaRestoration":
-        return QuotaRestoration(self)
-
-
-class QuotaRestoration:
-    broker = NO_ID
-
-    def __init__(self, alteration: QuotaAlteration) -> None:
-        self.description = f"{alteration.of}: as before"
-        self.alteration = alteration
-
-    def check(self, expected: ExpectedState) -> None:
-        pass  # a valid alteration can be reversed
-
-    def do(self, context: ScenarioContext) -> None:
-        put_quotas(context, self.alteration.entity, self.alteration.before)
-
-    def inverse(self) -> None:
-        return None
+    def reverse(self, context: ScenarioContext) -> None:
+        put_quotas(context, self.entity, self._before)
 
 
 def put_quotas(context: ScenarioContext, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:

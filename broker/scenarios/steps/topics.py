@@ -12,14 +12,12 @@ from sluice.config.broker_config import refused_topic_configs
 from sluice.errors import ClusterError, NotDurableError
 from sluice.journal_events import NO_ID
 
-from .action import ExpectedState, ScenarioContext, StepProblem
+from .action import Action, ExpectedState, Reversal, ScenarioContext, StepProblem
 
 
-class TopicCreation:
-    broker = NO_ID
-
+class TopicCreation(Action):
     def __init__(self, wanted: CreateTopic) -> None:
-        self.description = f"topic {wanted.name} is created"
+        super().__init__(f"topic {wanted.name} is created")
         self._wanted = wanted
         self.new = NewTopic(
             wanted.name,
@@ -74,9 +72,6 @@ class TopicCreation:
         if isinstance(created, TopicError):
             raise ClusterError(f"{self.new.name}: {created.message or created.code.message}")
 
-    def inverse(self) -> None:
-        return None
-
 
 class InitialTopic(TopicCreation):
     """Creates a topic at the start, unless it exists."""
@@ -86,11 +81,12 @@ class InitialTopic(TopicCreation):
             super().do(context)
 
 
-class LeaderMove:
+class LeaderMove(Action):
     def __init__(self, wanted: MoveLeader) -> None:
+        super().__init__(f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}")
+        self.reversed = f"the previous leader of {wanted.topic}-{wanted.partition} leads it again"
         self.broker = wanted.to
-        self.description = f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}"
-        self.before = NO_LEADER  # leader before the move
+        self._before = NO_LEADER  # leader before the move
         self.wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
@@ -108,37 +104,23 @@ class LeaderMove:
     def do(self, context: ScenarioContext) -> None:
         wanted, server = self.wanted, context.server
         ensure_topic(context, wanted.topic)
-        self.before = server.partition(wanted.topic, wanted.partition).leader
+        self._before = server.partition(wanted.topic, wanted.partition).leader
         server.move_leader(wanted.topic, wanted.partition, wanted.to)
 
-    def inverse(self) -> "LeaderMoveBack":
-        return LeaderMoveBack(self)
+    def reverse(self, context: ScenarioContext) -> None:
+        wanted = self.wanted
+        if self._before != NO_LEADER:
+            context.server.move_leader(wanted.topic, wanted.partition, self._before)
+
+    def inverse(self) -> Action:
+        back = Reversal(self)
+        back.broker = NO_ID  # the previous leader is known only in a run
+        return back
 
 
-class LeaderMoveBack:
-    broker = NO_ID
-
-    def __init__(self, move: LeaderMove) -> None:
-        self.description = f"the previous leader of {move.wanted.topic}-{move.wanted.partition} leads it again"
-        self.move = move
-
-    def check(self, expected: ExpectedState) -> None:
-        pass  # the previous leader is known only in a run
-
-    def do(self, context: ScenarioContext) -> None:
-        wanted, before = self.move.wanted, self.move.before
-        if before != NO_LEADER:
-            context.server.move_leader(wanted.topic, wanted.partition, before)
-
-    def inverse(self) -> None:
-        return None
-
-
-class PartitionElection:
-    broker = NO_ID
-
+class PartitionElection(Action):
     def __init__(self, wanted: Elect) -> None:
-        self.description = f"{wanted.election} election for {wanted.topic}-{wanted.partition}"
+        super().__init__(f"{wanted.election} election for {wanted.topic}-{wanted.partition}")
         self._wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
@@ -148,9 +130,6 @@ class PartitionElection:
         wanted = self._wanted
         ensure_topic(context, wanted.topic)
         context.server.elect_leader(wanted.topic, wanted.partition, Election[wanted.election.upper()])
-
-    def inverse(self) -> None:
-        return None
 
 
 def ensure_topic(context: ScenarioContext, topic: str) -> None:

@@ -22,11 +22,11 @@ from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.faults.rule import Rule
 from sluice.broker.scenarios.model import Scenario
-from sluice.broker.scenarios.steps.action import LogMessage
+from sluice.broker.scenarios.steps.action import LogMessage, Reversal
 from sluice.broker.scenarios.steps.brokers import BrokerStep
-from sluice.broker.scenarios.steps.faults import RuleAddition, RuleEnd, RuleRemoval
-from sluice.broker.scenarios.steps.quotas import QuotaAlteration, QuotaRestoration
-from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, LeaderMoveBack
+from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRemoval
+from sluice.broker.scenarios.steps.quotas import QuotaAlteration
+from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove
 from sluice.broker.scenarios.timeline import Moment, timeline
 from sluice.errors import ScenarioError
 from sluice.protocol.errors import ErrorCode
@@ -203,18 +203,18 @@ class _Cluster:
                 self._check_partition(moment.path, wanted.partition)
                 self._before[id(action)] = self._leaders[wanted.partition]
                 self._leaders[wanted.partition] = wanted.to - self._first_node
-            case LeaderMoveBack(move=move):
+            case Reversal(of=LeaderMove() as move):
                 self._leaders[move.wanted.partition] = self._before[id(move)]
             case RuleAddition(rule=rule):
                 self._faults[id(action)] = rule, self._fault(rule, moment.path)
-            case RuleEnd(addition=addition):
+            case Reversal(of=RuleAddition() as addition):
                 self._faults.pop(id(addition), None)
             case RuleRemoval(rule_id=rule_id):
                 self._faults = {key: pair for key, pair in self._faults.items() if pair[0].id != rule_id}
             case QuotaAlteration():
                 self._quotas_before[id(action)] = self._quotas
                 self._quotas = _quotas(self._quotas, action, moment.path)
-            case QuotaRestoration(alteration=alteration):
+            case Reversal(of=QuotaAlteration() as alteration):
                 self._quotas = self._quotas_before[id(alteration)]
             case _:
                 raise ScenarioError(moment.path, f"has no effect in a fleet simulation; expected one of {_STEPS}")
