@@ -11,15 +11,12 @@ broker that other means stopped or isolated.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED, BrokerState
 from sluice.errors import SluiceError
 
+from .target import FaultTarget
 from .undo import Undo
-
-if TYPE_CHECKING:
-    from .target import FaultTarget
 
 # The event that leads to a state.
 _EVENTS = {ISOLATED: "isolate", STOPPED: "stop"}
@@ -46,7 +43,7 @@ class DesiredState:
 
 
 class DesiredBrokerStates:
-    def __init__(self, target: "FaultTarget") -> None:
+    def __init__(self, target: FaultTarget) -> None:
         self._target = target
         self._desired: dict[int, list[DesiredState]] = {}  # by node id
         self._left: dict[int, BrokerState] = {}  # the states that rules set last

@@ -7,12 +7,11 @@ each read.
 from collections.abc import Callable
 from functools import partial
 
-from sluice.broker.faults.actions.action import ConnectionAction
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.shaped_transport import shape_transport
 from sluice.broker.network.socket_server import SocketServer
 
-from .fault import Fault, RuleOwner
+from .fault import ConnectionAction, Fault, RuleOwner
 from .target import FaultTarget
 from .undo import Undo
 

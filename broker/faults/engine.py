@@ -1,6 +1,6 @@
 """The fault rules of a cluster, which can be added, listed and removed while it runs.
 
-The class of a rule's action (actions/action.py) determines how it is applied:
+The class of a rule's action determines how it is applied:
 
 - rules for requests are attached to the routes that they may hit (route_faults.py). A FaultExecution
   (fault_execution.py) runs the requests that are hit. Other routes keep their own handler;
@@ -22,20 +22,16 @@ from sluice.broker.broker import Broker
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
-from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer
-from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
 from sluice.errors import FaultError, SluiceError
 from sluice.protocol.apis import API_KEYS
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .broker_states import DesiredBrokerStates
 from .connection_faults import ConnectionFaults
-from .fault import Fault, state_duration_ms
-from .leader_moves import LeaderMoves
+from .fault import ConnectionAction, Fault, RuleOwner, StateAction, check_node
 from .rule import Rule, parse_rule
 from .target import FaultTarget
 
@@ -46,20 +42,18 @@ _LONGEST_ID = 200
 _MOST_LISTED = 20  # ids in the error about an unknown one
 
 
-class FaultEngine:
+class FaultEngine(RuleOwner):
     """The rules of one cluster, in the order of addition."""
 
     def __init__(self, target: FaultTarget, seed: int) -> None:
         """Attach to all brokers; `seed` is the base of rules' seeds."""
+        super().__init__(target)
         self.disabled = 0  # number of rules that were disabled
         self._target = target
-        self._cluster = target.cluster
         self._seed = seed
         self._last_number = 0  # the number in the last generated id
         self._faults: dict[str, Fault] = {}
         self._connection_faults = ConnectionFaults(self, target)
-        self.broker_states = DesiredBrokerStates(target)
-        self.leader_moves = LeaderMoves(target)
         self._route_faults: dict[int, dict[Route, RouteFaults]] = {}  # by node id
         for node_id, broker in target.brokers.items():
             self.attach_broker(broker, target.servers[node_id])
@@ -136,24 +130,6 @@ class FaultEngine:
 
     # -- RuleOwner -----------------------------------------------------------------------------------------------------
 
-    def waiting_on(self, broker: Broker) -> DelayedOperationPurgatory:
-        if broker.fault_waits is None:
-            # Completed waits reference their connections; they are few, so purges are cheap.
-            broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer, purge_interval=0)
-        return broker.fault_waits
-
-    def record_hit(self, ctx: RequestContext, fault: Fault) -> None:
-        if self._cluster.journal is not None:
-            self._cluster.journal.fault(ctx, fault.id, fault.action.kind)
-
-    def record_broker_hit(self, node_id: int, fault: Fault) -> None:
-        if self._cluster.journal is not None:
-            self._cluster.journal.add_broker_fault(node_id, fault.id, fault.action.kind)
-
-    def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        if self._cluster.journal is not None:
-            self._cluster.journal.set_throttle_time(ctx, throttle_ms)
-
     def disable(self, fault: Fault, error: Exception) -> None:
         if not fault.enabled:
             return
@@ -203,7 +179,7 @@ class FaultEngine:
     def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
-            fault = Fault(self, rule, fault_id, random, self.now_ms)
+            fault = Fault(self, rule, rule.the_action, fault_id, random, self.now_ms)
             _check(fault, self._target.config)
         except RuleProblem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
@@ -260,7 +236,7 @@ class FaultEngine:
             self.end(fault)
             return
         fault.undo[fault] = undo
-        during_ms = state_duration_ms(fault)
+        during_ms = fault.state_duration_ms()
         if during_ms < inf:
             self.end_in(fault, during_ms)
 
@@ -270,10 +246,6 @@ class FaultEngine:
             begin(fault)
         else:
             self._cluster.runtime.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else begin(fault))
-
-    @property
-    def now_ms(self) -> float:
-        return self._cluster.runtime.clock.monotonic_ms()
 
 
 def seed_of(state: tuple[object, ...]) -> int:
@@ -285,30 +257,27 @@ def seed_of(state: tuple[object, ...]) -> int:
 def check_rule(rule: Rule, config: Config, at: str) -> None:
     """Raise FaultError, whose path begins with `at`, if a rule cannot work with this config."""
     try:
-        _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
+        _check(Fault(None, rule, rule.the_action, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
         raise FaultError(f"{at}.{problem.path}", problem.problem) from None
 
 
 def _check(fault: Fault, config: Config) -> None:
-    _check_fields(fault.rule)
-    node_ids = node_ids_of(config)
+    _check_fields(fault)
     for node_id in fault.match.brokers or ():
-        if node_id not in node_ids:
-            brokers = ", ".join(map(str, node_ids))
-            raise RuleProblem("broker", f"unknown broker; expected one of {brokers}, got {node_id}")
+        check_node(config, node_id, "broker")
     fault.action.check(fault.match)
     fault.action.check_cluster(fault, config)
     if isinstance(fault.action, RequestAction):
         _check_apis(fault, fault.action)
 
 
-def _check_fields(rule: Rule) -> None:
+def _check_fields(fault: Fault) -> None:
+    rule, action = fault.rule, fault.action
     if rule.id is not None and not _is_name(rule.id):
         raise RuleProblem(
             "id", f"expected 1 to {_LONGEST_ID} printable characters without '/' and spaces, got {rule.id!r}"
         )
-    action = rule.the_action
     for name in Rule.__struct_fields__:
         if getattr(rule, name) is not None and name not in action.FIELDS:
             accepted = ", ".join(each for each in Rule.__struct_fields__ if each in action.FIELDS)

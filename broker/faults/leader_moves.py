@@ -6,15 +6,12 @@ of a partition, or delete it, no rule changes that partition again.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import NO_LEADER, Partition
 from sluice.errors import ClusterError
 
+from .target import FaultTarget
 from .undo import Undo
-
-if TYPE_CHECKING:
-    from .target import FaultTarget
 
 
 class LeaderMove:
@@ -25,7 +22,7 @@ class LeaderMove:
 
 
 class LeaderMoves:
-    def __init__(self, target: "FaultTarget") -> None:
+    def __init__(self, target: FaultTarget) -> None:
         self._target = target
         self._moves: dict[Partition, list[LeaderMove]] = {}  # the last one is the current leader
 

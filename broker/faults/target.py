@@ -1,13 +1,15 @@
 """The cluster and its brokers as fault rules see and change them."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.network.socket_server import SocketServer
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
+
+if TYPE_CHECKING:
+    from sluice.broker.network.socket_server import SocketServer
 
 
 class FaultTarget(Protocol):
@@ -18,7 +20,7 @@ class FaultTarget(Protocol):
     @property
     def brokers(self) -> Mapping[int, Broker]: ...
     @property
-    def servers(self) -> Mapping[int, SocketServer]: ...
+    def servers(self) -> Mapping[int, "SocketServer"]: ...
     @property
     def is_stopping(self) -> bool: ...
 

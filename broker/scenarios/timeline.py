@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.scenarios.steps.action import Action, ExpectedState, LogMessage, StepProblem
 from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
@@ -110,8 +110,8 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
     kind, wanted = _change(path, step)
     first_ms, every_ms, times = _ms(f"{path}.at", step.at), 0.0, 1
     if step.repeat is not UNSET:
-        every_ms, times = _positive(f"{path}.repeat.every", step.repeat.every), step.repeat.times
-    during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
+        every_ms, times = _ms(f"{path}.repeat.every", step.repeat.every, parse_positive_ms), step.repeat.times
+    during_ms = None if step.during is UNSET else _ms(f"{path}.during", step.during, parse_positive_ms)
     if during_ms is None and step.meanwhile:
         raise ScenarioError(f"{path}.meanwhile", "requires `during`")
     if during_ms is not None and kind not in REVERSIBLE:
@@ -140,18 +140,11 @@ def _change(path: str, step: Step) -> tuple[str, object]:
     return given[0]
 
 
-def _ms(path: str, duration: str | float) -> float:
+def _ms(path: str, duration: Duration, parse: Callable[[Duration, str], float] = parse_ms) -> float:
     try:
-        return parse_ms(duration, path)
+        return parse(duration, path)
     except RuleProblem as problem:
         raise ScenarioError(problem.path, problem.problem) from None
-
-
-def _positive(path: str, duration: str | float) -> float:
-    ms = _ms(path, duration)
-    if ms <= 0:
-        raise ScenarioError(path, f"expected more than 0, got {duration}")
-    return ms
 
 
 def _check(moments: Iterable[Moment], expected: ExpectedState) -> None:

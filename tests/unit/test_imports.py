@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 # Modules that declare what a folder uses of others: all that they import is for type checkers.
-INTERFACES = ("interfaces", "target")
+INTERFACES = ("target",)
 # Other modules that are imported for types alone, and why that is worth it.
 TYPES_ONLY = {
     "sluice.audit.judge.model.verdict": "a command or an assertion loads the judge when it judges",

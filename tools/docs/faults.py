@@ -14,8 +14,9 @@ from msgspec import Meta
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
-from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
 from sluice.broker.faults.engine import check_rule
+from sluice.broker.faults.fault import Action, ConnectionAction, StateAction
+from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.rule import Rule
 from sluice.config.broker_config import Config
 from sluice.errors import FaultError

@@ -1,6 +1,6 @@
 """`/api/v1/faults` of the admin port: listing, adding and removing fault rules."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 from msgspec import Meta
@@ -93,7 +93,7 @@ def describe(fault: Fault) -> FaultShown:
         matched=fault.matched,
         hits=fault.hits,
         problem=fault.problem,
-        rule=fault.rule,
+        rule=cast("Rule", fault.rule),  # of the engine
     )
 
 

@@ -2,7 +2,8 @@
 
 from typing import get_args
 
-from .action import Action
+from sluice.broker.faults.fault import Action
+
 from .brokers import BrokerDown, Isolate
 from .connections import Bandwidth, DropIdle, RefuseConnections, SilentConnections, StallSasl, StallTls
 from .delay import Delay

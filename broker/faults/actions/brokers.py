@@ -1,21 +1,16 @@
 """Actions on brokers: down, or isolated."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
 from sluice.broker.controller.controller import ISOLATED, STOPPED, BrokerState
 from sluice.broker.faults.broker_states import DesiredState
-from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.fault import Fault, StateAction, check_several
+from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
-
-from .action import StateAction, node_ids_of
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import ActiveRule
-    from sluice.broker.faults.target import FaultTarget
 
 
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):
@@ -25,23 +20,22 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
         bool, msgspec.Meta(description="controlled shutdown: leadership moves first; otherwise as if killed")
     ] = False
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _desire(fault, target, STOPPED, controlled=self.controlled)
 
 
 class Isolate(StateAction, frozen=True, tag="isolate"):
     """Isolates brokers from the controller and the other brokers; clients still reach them."""
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        if len(node_ids_of(config)) == 1:
-            raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config)
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _desire(fault, target, ISOLATED)
 
 
-def _desire(fault: "ActiveRule", target: "FaultTarget", state: BrokerState, *, controlled: bool = False) -> Undo:
-    states, nodes = fault.broker_states, fault.nodes(target)
+def _desire(fault: Fault, target: FaultTarget, state: BrokerState, *, controlled: bool = False) -> Undo:
+    states, nodes = fault.owner.broker_states, fault.nodes(target)
     for node_id in nodes:
         states.check(node_id, state)
     affected = {*nodes}

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 
-from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.fault import ConnectionAction, Fault
+from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
 
-from .action import ConnectionAction
 from .stalled_sasl import StalledSasl
 
 if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import ActiveRule
     from sluice.broker.network.connection import Connection
     from sluice.broker.network.shaped_transport import ShapedTransport
     from sluice.broker.network.socket_server import SocketServer
@@ -40,7 +39,7 @@ class AcceptAction(ConnectionAction, frozen=True):
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return not server.listeners[listener].is_tls  # clients of TLS listeners were hit at accept
 
-    def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def on_listen(self, fault: Fault, server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         held: dict[ShapedTransport, None] = {}
 
         def on_accept(listener: str, transport: "ShapedTransport") -> None:
@@ -56,7 +55,7 @@ class AcceptAction(ConnectionAction, frozen=True):
         server.accept_hooks.append(on_accept)
         return undo
 
-    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
         """Return whether to release the transport of an accepted socket when the rule ends."""
         raise NotImplementedError
 
@@ -71,7 +70,7 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
         ),
     ] = "closed-port"
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
+    def check_cluster(self, fault: Fault, config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
         if self.how == "closed-port":
             for name in _COUNTED:
@@ -82,19 +81,19 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return self.how != "closed-port" and super().applies_to_listener(server, listener)
 
-    def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
+    def on_listen(self, fault: Fault, server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         if self.how != "closed-port":
             return super().on_listen(fault, server, hits)
         return undo_all(server.refuse(name) for name in server.listeners if hits(name))
 
-    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
         if self.how == "rst":
             transport.reset()
         else:
             transport.close()
         return False
 
-    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         reason = f"fault rule {fault.id}"
         if self.how == "rst":
             connection.reset(reason)
@@ -106,14 +105,14 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
 class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
     """Accepts new connections, but does not read them until the rule ends."""
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
+    def check_cluster(self, fault: Fault, config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
 
-    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
-    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         transport = _shaped(server, connection)
         transport.hold()
         return transport.release
@@ -122,13 +121,13 @@ class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
 class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
     """Leaves TLS handshakes of new connections unanswered until the rule ends."""
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
+    def check_cluster(self, fault: Fault, config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "TLS")
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
 
-    def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
+    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
 
@@ -141,13 +140,13 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
         msgspec.Meta(description="the first unanswered request: SaslHandshake, or the one after it"),
     ] = "authenticate"
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
+    def check_cluster(self, fault: Fault, config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "SASL")
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
-    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         stalled = StalledSasl(connection, self.at)
         connection.request_handler = stalled
         return stalled.resume
@@ -162,13 +161,13 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
     in_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="from the client: 50000, 50k, 1M, 64Ki")] = None
     out_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="to the client")] = None
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
+    def check_cluster(self, fault: Fault, config: Config) -> None:
         if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
             raise RuleProblem("action", "expected in_bytes_per_s, out_bytes_per_s or both")
         _ = self._in, self._out
         _check_listeners(fault, config, lambda _: True, "")
 
-    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         return _shaped(server, connection).limit(self._in, self._out)
 
     @property
@@ -189,12 +188,11 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
 
     idle: Annotated[Duration, msgspec.Meta(description="time without traffic in either direction")]
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        if parse_ms(self.idle, "action.idle") <= 0:
-            raise RuleProblem("action.idle", f"expected more than 0, got {self.idle}")
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        parse_positive_ms(self.idle, "action.idle")
         _check_listeners(fault, config, lambda _: True, "")
 
-    def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
+    def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")
         return transport.drop_when_idle(idle_ms, partial(fault.hit_connection, server.broker.node_id, connection))
 
@@ -207,7 +205,7 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
     return transport
 
 
-def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], required: str) -> None:
+def _check_listeners(fault: Fault, config: Config, suits: Callable[[str], bool], required: str) -> None:
     names = [endpoint.name for endpoint in config.listeners(0)]
     matched = [name for name in names if fault.match.hits_listener(name)]
     if not matched:

@@ -1,21 +1,14 @@
 """`delay`: delays a request before it is handled, or its response."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from random import Random  # noqa: TID251  (the type of an argument)
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.requests.context import Outcome
-from sluice.protocol.message import Message
-
-from .action import RequestAction, RuleHit
-
-if TYPE_CHECKING:
-    from random import Random  # noqa: TID251  (the type of an argument)
-
-    from sluice.broker.faults.interfaces import InterceptedRequest
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 
 _FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL = {"ms"}, {"min", "max"}, {"mean"}, {"mean", "stddev"}
 _DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
@@ -45,7 +38,7 @@ class Delay(RequestAction, frozen=True, tag="delay"):
         if given == _UNIFORM and self._ms("min") > self._ms("max"):
             raise RuleProblem("action.max", f"expected at least min ({self.min}), got {self.max}")
 
-    def draw(self, random: "Random") -> float:
+    def draw(self, random: Random) -> float:
         if self.ms is not None:
             return self._ms("ms")
         if self.min is not None:
@@ -55,11 +48,11 @@ class Delay(RequestAction, frozen=True, tag="delay"):
             return max(0.0, random.gauss(mean_ms, self._ms("stddev")))
         return random.expovariate(1 / mean_ms) if mean_ms else 0.0
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         return intercepted.wait_before(hit.fault, hit.drawn) if self.when == "before" else None
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        return intercepted.wait_after(hit.fault, hit.drawn, outcome) if self.when == "after" else outcome
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        return intercepted.wait_after(hit.fault, hit.drawn, reply) if self.when == "after" else reply
 
     def _ms(self, name: str) -> float:
         value = getattr(self, name)

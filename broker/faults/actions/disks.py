@@ -2,24 +2,20 @@
 
 from errno import ENOSPC
 from os import strerror
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
+from sluice.broker.faults.fault import Fault, StateAction
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
+from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.message import Message
-
-from .action import RequestAction, RuleHit, StateAction
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
-    from sluice.broker.faults.target import FaultTarget
 
 
 class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
@@ -36,26 +32,26 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key in (ApiKey.PRODUCE, ApiKey.FETCH)
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         ctx = intercepted.ctx
         if ctx.route.api_key != ApiKey.PRODUCE:
             return None
         return intercepted.wait_before(hit.fault, self._takes_ms(intercepted, hit, ctx.request_bytes))
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         ctx = intercepted.ctx
-        if ctx.route.api_key != ApiKey.FETCH or ctx.fetch is None or isinstance(outcome, Outcome):
-            return outcome
+        if ctx.route.api_key != ApiKey.FETCH or ctx.fetch is None or isinstance(reply, Outcome):
+            return reply
         read_bytes = ctx.fetch.read_bytes
         if not read_bytes:
-            return outcome
-        return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, read_bytes), outcome)
+            return reply
+        return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, read_bytes), reply)
 
     @property
     def _latency_ms(self) -> float:
         return parse_ms(self.latency, "action.latency")
 
-    def _takes_ms(self, intercepted: "InterceptedRequest", hit: RuleHit, size: int) -> float:
+    def _takes_ms(self, intercepted: FaultExecution, hit: RuleHit, size: int) -> float:
         broker, free_at_ms = intercepted.broker, hit.fault.free_at_ms
         now_ms = broker.clock.monotonic_ms()
         bytes_per_s = parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
@@ -69,7 +65,7 @@ class DiskFull(StateAction, frozen=True, tag="disk-full"):
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"topic", "partition"}
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         cluster, match = target.cluster, fault.match
 
         def fails(log_name: str) -> OSError | None:

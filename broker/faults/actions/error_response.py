@@ -1,13 +1,14 @@
 """`error`: a response with an error code, at the level of the response that carries the code."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.context import NO_RESPONSE, Outcome
 from sluice.broker.security.sasl.refusal import refuse
@@ -17,11 +18,6 @@ from sluice.protocol.error_response import ErrorLevel, level_of, overwrite, spli
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.text.error_text import did_you_mean
-
-from .action import RequestAction, RuleHit
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -82,7 +78,7 @@ class Error(RequestAction, frozen=True, tag="error"):
             return False
         return level_of(api_key, version, level) is not None
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         if self.is_after(intercepted):
             return None
         ctx, api_key, code = intercepted.ctx, intercepted.ctx.route.api_key, self.error_code
@@ -101,7 +97,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         if divided is None:
             if api_key == _ELECT_LEADERS:  # null: the request does not list its partitions
                 return _failed_as_a_whole(intercepted, hit, code)
-            intercepted.overwrite(hit.fault)
+            intercepted.overwriting.add(hit.fault)
             return None
         rest = divided.rest
         if rest is None and api_key in _IS_HANDLED:
@@ -112,28 +108,28 @@ class Error(RequestAction, frozen=True, tag="error"):
         intercepted.split_off(level, rest, divided.failed, code)
         return None
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        if not self.is_after(intercepted) and not intercepted.is_overwritten_by(hit.fault):
-            return outcome
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        if not self.is_after(intercepted) and hit.fault not in intercepted.overwriting:
+            return reply
         ctx, code = intercepted.ctx, self.error_code
-        if isinstance(outcome, Outcome):
-            if outcome is NO_RESPONSE:
+        if isinstance(reply, Outcome):
+            if reply is NO_RESPONSE:
                 ctx.error_code = ctx.error_code or code
-                return intercepted.report_failure(outcome)
-            return outcome
+                return intercepted.report_failure(reply)
+            return reply
         level = self._level(intercepted, hit)
         if level.name == TOP:
-            outcome = whole(ctx.route.api_key, intercepted.request, code)
-        elif not overwrite(level, outcome, code, hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id):
-            return outcome
+            reply = whole(ctx.route.api_key, intercepted.request, code)
+        elif not overwrite(level, reply, code, hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id):
+            return reply
         ctx.error_code = ctx.error_code or code
-        return outcome
+        return reply
 
-    def is_after(self, intercepted: "InterceptedRequest") -> bool:
+    def is_after(self, intercepted: FaultExecution) -> bool:
         """Return whether to fail after handling; not for Fetch, whose session must know of the error."""
         return self.when == "after" and intercepted.ctx.route.api_key != ApiKey.FETCH
 
-    def _level(self, intercepted: "InterceptedRequest", hit: RuleHit) -> ErrorLevel:
+    def _level(self, intercepted: FaultExecution, hit: RuleHit) -> ErrorLevel:
         route = intercepted.ctx.route
         name = codes_of(route.api_key)[self.error_code]
         if name == TOPIC and "partition" in hit.fault.match.names:
@@ -143,7 +139,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         return level
 
 
-def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: ErrorCode) -> Message | Outcome:
+def _failed_as_a_whole(intercepted: FaultExecution, hit: RuleHit, code: ErrorCode) -> Reply:
     ctx = intercepted.ctx
     ctx.error_code = ctx.error_code or code
     response = whole(ctx.route.api_key, intercepted.request, code)
@@ -154,7 +150,7 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
     return response
 
 
-def _fall_back(intercepted: "InterceptedRequest") -> Message:
+def _fall_back(intercepted: FaultExecution) -> Message:
     """Use version 0, which every client can read (KIP-511)."""
     ctx = intercepted.ctx
     route = intercepted.routes.find(ApiKey.API_VERSIONS << 16)

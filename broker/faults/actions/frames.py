@@ -6,18 +6,13 @@ A frame has 4 bytes of size, 4 bytes of correlation id, and the body as specifie
 from collections.abc import Callable
 from random import Random  # noqa: TID251  (seeded by a number that the rule's generator drew)
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-
-from .action import RequestAction, RuleHit
-from .response_frame import ResponseFrame
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
+from sluice.broker.faults.requests.fault_execution import FaultExecution, RequestAction, ResponseFrame, RuleHit
 
 _INT32 = 2**32
 _INT32_MAX = 2**31 - 1
@@ -37,7 +32,7 @@ class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
         if self.by % _INT32 == 0:
             raise RuleProblem("action.by", f"{self.by} does not change the correlation id; expected another number")
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         (right,) = _unpack_unsigned(frame.data, _ID_AT)
         wrong = _pack_unsigned((right + self.by) % _INT32)
         frame.data = frame.data[:_ID_AT] + wrong + frame.data[_BODY_AT:]
@@ -52,7 +47,7 @@ class Truncate(RequestAction, frozen=True, tag="truncate"):
         if self.keep is not None and self.keep < 0:
             raise RuleProblem("action.keep", f"expected 0 or more, got {self.keep}")
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         message = frame.data[_ID_AT:]
         kept = message[: len(message) // 2 if self.keep is None else self.keep]
         frame.data = _pack_size(len(kept)) + kept
@@ -67,10 +62,10 @@ class Garbage(RequestAction, frozen=True, tag="garbage"):
         Literal["body", "frame"], Meta(description="body: all after the correlation id; frame: also id and size")
     ] = "body"
 
-    def draw(self, random: "Random") -> float:
+    def draw(self, random: Random) -> float:
         return random.getrandbits(32)
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         right = frame.data[: _BODY_AT if self.what == "body" else 0]
         noise = Random(hit.drawn).randbytes(len(frame.data) - len(right))  # noqa: S311  (repeatable)
         frame.data = right + noise
@@ -85,5 +80,5 @@ class Oversize(RequestAction, frozen=True, tag="oversize"):
         if not 0 <= self.size <= _INT32_MAX:
             raise RuleProblem("action.size", f"expected a number from 0 to {_INT32_MAX}, got {self.size}")
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         frame.data = _pack_size(self.size) + frame.data[_ID_AT:]

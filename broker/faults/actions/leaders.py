@@ -2,25 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from sluice.broker.controller.controller import Controller
 from sluice.broker.coordinator.common.coordinator_log import partition_for
-from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.faults.fault import Fault, StateAction, check_several
+from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
 from sluice.config.broker_config import Config
 from sluice.errors import ClusterError
-
-from .action import StateAction, node_ids_of
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import ActiveRule
-    from sluice.broker.faults.target import FaultTarget
 
 _PATTERN = frozenset("*?[")
 _OF_PARTITIONS = frozenset({"topic", "partition"})
@@ -32,7 +28,7 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return target.cluster.controller.make_unavailable()
 
 
@@ -44,10 +40,9 @@ class SlowElection(StateAction, frozen=True, tag="slow-election"):
     takes: Annotated[Duration, msgspec.Meta(description="duration of an election")]
 
     def check(self, match: Match) -> None:
-        if parse_ms(self.takes, "action.takes") <= 0:
-            raise RuleProblem("action.takes", f"expected more than 0, got {self.takes}")
+        parse_positive_ms(self.takes, "action.takes")
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return target.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
 
 
@@ -61,10 +56,10 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
     ] = 1
     to: NodeId = None
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_others(config, self.to)
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config, self.to, "action.to")
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> None:
+    def begin(self, fault: Fault, target: FaultTarget) -> None:
         controller = target.cluster.controller
         partitions = _matched(fault, target)
         for partition in partitions:
@@ -82,10 +77,10 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
 
     to: NodeId = None
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_others(config, self.to)
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config, self.to, "action.to")
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _move(fault, target, _matched(fault, target), self.to)
 
 
@@ -96,22 +91,22 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
 
     to: NodeId = None
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_others(config, self.to)
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config, self.to, "action.to")
         for name in ("group", "transactional_id"):
             key = getattr(fault.rule, name)
             if key is not None and _PATTERN & {*key}:
                 problem = f"expected a name, got the pattern {key!r}. Omit it to move all coordinators"
                 raise RuleProblem(name, problem)
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         found = [each for each in dict.fromkeys(_coordinating(fault, target)) if fault.match.hits_broker(each.leader)]
         if not found:
             raise ClusterError("no coordinator matches; coordinators exist once a group was used")
         return _move(fault, target, found, self.to)
 
 
-def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partition]:
+def _coordinating(fault: Fault, target: FaultTarget) -> Iterator[Partition]:
     cluster, rule = target.cluster, fault.rule
     keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
     names_any = any(key is not None for key in keys.values())
@@ -122,7 +117,7 @@ def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partit
             yield from cluster.topics[topic].partitions
 
 
-def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
+def _matched(fault: Fault, target: FaultTarget) -> list[Partition]:
     """Return the matching partitions with a leader; internal topics match only by name."""
     match, named = fault.match, fault.rule.topic is not None
     found = [
@@ -140,7 +135,7 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
     return found
 
 
-def _move(fault: "ActiveRule", target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
+def _move(fault: Fault, target: FaultTarget, partitions: Iterable[Partition], to: int | None) -> Undo:
     """Move leaders; the rule ends when other means have moved all of them again."""
     controller = target.cluster.controller
     moves = {partition: _target(controller, partition, to) for partition in partitions}
@@ -152,7 +147,7 @@ def _move(fault: "ActiveRule", target: "FaultTarget", partitions: Iterable[Parti
             fault.end()
 
     return undo_all(
-        fault.leader_moves.move(partition, after, partial(undone, partition)) for partition, after in moves.items()
+        fault.owner.leader_moves.move(partition, to, partial(undone, partition)) for partition, to in moves.items()
     )
 
 
@@ -165,12 +160,3 @@ def _target(controller: Controller, partition: Partition, to: int | None) -> int
     if found == partition.leader:
         raise ClusterError(f"{partition} has no other replica in sync")
     return found
-
-
-def _check_others(config: Config, to: int | None) -> None:
-    node_ids = node_ids_of(config)
-    if len(node_ids) == 1:
-        raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
-    if to is not None and to not in node_ids:
-        brokers = ", ".join(map(str, node_ids))
-        raise RuleProblem("action.to", f"unknown broker; expected one of {brokers}, got {to}")

@@ -1,17 +1,10 @@
 """`black-hole` and `close`: requests without a response."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sluice.broker.requests.context import Outcome
-from sluice.protocol.message import Message
-
-from .action import RequestAction, RuleHit
-from .response_frame import ResponseFrame
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, ResponseFrame, RuleHit
 
 # Longer than any client's timeout.
 _NEVER_MS = 2.0**40
@@ -24,19 +17,19 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
         Literal["before", "after"], Meta(description="before: the request is not handled either; after: it is handled")
     ] = "before"
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         if self.when != "before":
             return None
-        outcome = intercepted.wait_before(hit.fault, _NEVER_MS)
+        reply = intercepted.wait_before(hit.fault, _NEVER_MS)
         intercepted.ctx.session.connection.close_on_eof()
-        return outcome
+        return reply
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         if self.when != "after":
-            return outcome
-        outcome = intercepted.wait_after(hit.fault, _NEVER_MS, outcome)
+            return reply
+        reply = intercepted.wait_after(hit.fault, _NEVER_MS, reply)
         intercepted.ctx.session.connection.close_on_eof()
-        return outcome
+        return reply
 
 
 class Close(RequestAction, frozen=True, tag="close"):
@@ -48,13 +41,13 @@ class Close(RequestAction, frozen=True, tag="close"):
     ] = "before"
     how: Annotated[Literal["fin", "rst"], Meta(description="orderly (FIN), or by a reset (RST)")] = "fin"
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         return intercepted.close(hit.fault, self.how) if self.when == "before" else None
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        return intercepted.close(hit.fault, self.how) if self.when == "after" else outcome
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        return intercepted.close(hit.fault, self.how) if self.when == "after" else reply
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         if self.when == "mid-response":
             frame.data = frame.data[: max(1, len(frame.data) // 2)]
             frame.close = self.how

@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sluice.broker.requests.context import Outcome
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, ResponseFrame, RuleHit
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
 from sluice.protocol.entities import name_of
 from sluice.protocol.error_response import ResponseItem
-from sluice.protocol.message import Message
-
-from .action import RequestAction, RuleHit
-from .response_frame import ResponseFrame
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
 
 # Positions in log entries; the checksum's depends on the magic: 2 and above are batches.
 _SIZE_AT, _HEAD_BYTES, _MAGIC_AT = 8, 12, 16
@@ -34,9 +27,9 @@ class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == ApiKey.FETCH
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        _change_records(intercepted, hit, outcome, _corrupted)
-        return outcome
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        _change_records(intercepted, hit, reply, _corrupted)
+        return reply
 
 
 class Duplicate(RequestAction, frozen=True, tag="duplicate"):
@@ -53,27 +46,25 @@ class Duplicate(RequestAction, frozen=True, tag="duplicate"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == ApiKey.FETCH if self.what == "records" else api_key not in _OF_SASL
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         if self.what == "request":
             intercepted.repeat()
         return None
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         if self.what == "records":
-            _change_records(intercepted, hit, outcome, lambda records: records + records)
-        return outcome
+            _change_records(intercepted, hit, reply, lambda records: records + records)
+        return reply
 
-    def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
+    def leaving(self, intercepted: FaultExecution, hit: RuleHit, frame: ResponseFrame) -> None:
         if self.what == "response":
             frame.copies += 1
 
 
-def _change_records(
-    intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome, change: Callable[[bytes], bytes]
-) -> None:
-    assert isinstance(outcome, FetchResponse)
+def _change_records(intercepted: FaultExecution, hit: RuleHit, reply: Reply, change: Callable[[bytes], bytes]) -> None:
+    assert isinstance(reply, FetchResponse)
     topics_by_id = intercepted.broker.metadata.topics_by_id
-    for topic in outcome.responses:
+    for topic in reply.responses:
         name = topic.topic or name_of(topic.topic_id, topics_by_id)
         for item in topic.partitions:
             if item.records and hit.fault.match.hits_part(ResponseItem(name, item.partition_index)):

@@ -1,12 +1,13 @@
 """Actions on share groups: lost acquisition locks, redelivered records and failed acknowledgements (KIP-932)."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import msgspec
 
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.share_acknowledge import (
@@ -18,12 +19,6 @@ from sluice.protocol.apis.share_fetch import FetchPartition, ShareFetchRequest, 
 from sluice.protocol.entities import name_of
 from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.message import Message
-
-from .action import RequestAction, RuleHit
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _ACCEPT, _RELEASE = 1, 2
 
@@ -36,7 +31,7 @@ class _AcknowledgementAction(RequestAction, frozen=True):
 class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-lock-lost"):
     """Lets the acquisition locks of a share group on this broker time out before its request is handled."""
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         group_id = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request).group_id
         if group_id is not None:
             intercepted.broker.share_partitions.expire_locks(group_id)
@@ -46,7 +41,7 @@ class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-
 class Redelivery(_AcknowledgementAction, frozen=True, tag="redelivery"):
     """Delivers accepted records of a share group again, as if they had been released."""
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         for partition in _acknowledged(intercepted, hit):
             for batch in partition.acknowledgement_batches:
                 batch.acknowledge_types = [_RELEASE if one == _ACCEPT else one for one in batch.acknowledge_types]
@@ -64,17 +59,17 @@ class AcknowledgementError(_AcknowledgementAction, frozen=True, tag="acknowledge
                 "action.code", f"unknown error code; expected a name as INVALID_RECORD_STATE, got {self.code}"
             )
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         for partition in _acknowledged(intercepted, hit):
             for batch in partition.acknowledgement_batches:
                 batch.acknowledge_types = []  # invalid: the handler does not apply them
         return None
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        if isinstance(outcome, Outcome):
-            return outcome
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        if isinstance(reply, Outcome):
+            return reply
         code = ErrorCode[self.code]
-        response = cast("ShareFetchResponse | ShareAcknowledgeResponse", outcome)
+        response = cast("ShareFetchResponse | ShareAcknowledgeResponse", reply)
         field = "acknowledge_error" if intercepted.ctx.route.api_key == ApiKey.SHARE_FETCH else "error"
         for topic in response.responses:
             for partition in topic.partitions:
@@ -84,10 +79,10 @@ class AcknowledgementError(_AcknowledgementAction, frozen=True, tag="acknowledge
                     setattr(partition, f"{field}_code", code)
                     setattr(partition, f"{field}_message", code.message)
                     intercepted.ctx.error_code = code
-        return outcome
+        return reply
 
 
-def _acknowledged(intercepted: "InterceptedRequest", hit: RuleHit) -> "Iterator[FetchPartition | AcknowledgePartition]":
+def _acknowledged(intercepted: FaultExecution, hit: RuleHit) -> "Iterator[FetchPartition | AcknowledgePartition]":
     request = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request)
     for topic in request.topics:
         for partition in topic.partitions:
@@ -95,6 +90,6 @@ def _acknowledged(intercepted: "InterceptedRequest", hit: RuleHit) -> "Iterator[
                 yield partition
 
 
-def _hits(intercepted: "InterceptedRequest", hit: RuleHit, topic_id: bytes, index: int) -> bool:
+def _hits(intercepted: FaultExecution, hit: RuleHit, topic_id: bytes, index: int) -> bool:
     name = name_of(topic_id, intercepted.broker.metadata.topics_by_id)
     return hit.fault.match.hits_part(ResponseItem(name, index))

@@ -1,18 +1,14 @@
 """`throttle`: throttle times without a quota."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import FaultExecution, RequestAction, RuleHit
 from sluice.protocol.apis import API_KEYS
-
-from .action import RequestAction, RuleHit
-
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import InterceptedRequest
 
 _INT32_MAX = 2**31 - 1
 
@@ -35,11 +31,11 @@ class Throttle(RequestAction, frozen=True, tag="throttle"):
         return API_KEYS[api_key].has_throttle_time(version)
 
     def answering(
-        self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
+        self, intercepted: FaultExecution, hit: RuleHit, body: list[bytes | memoryview]
     ) -> list[bytes | memoryview]:
         return intercepted.set_throttle_time(body, round(self._ms))
 
-    def sent(self, intercepted: "InterceptedRequest", hit: RuleHit) -> None:
+    def sent(self, intercepted: FaultExecution, hit: RuleHit) -> None:
         if self.mute:
             intercepted.mute(hit.fault, self._ms)
 

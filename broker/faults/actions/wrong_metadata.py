@@ -1,15 +1,17 @@
 """Wrong responses about leaders, topics, brokers and offsets. The request itself is handled normally."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 
-from sluice.broker.faults.matching.durations import Duration, parse_ms
+from sluice.broker.broker import Broker
+from sluice.broker.faults.fault import Fault, check_several
+from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.metadata.topic import NO_LEADER
-from sluice.broker.requests.context import Outcome
 from sluice.config.broker_config import Config
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis import fetch as fetch_api
@@ -29,14 +31,7 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.apis.produce import PartitionProduceResponse, ProduceResponse
 from sluice.protocol.entities import name_of
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
-
-from .action import RequestAction, RuleHit, node_ids_of
-
-if TYPE_CHECKING:
-    from sluice.broker.broker import Broker
-    from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
 
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose responses name the leader (KIP-951).
@@ -58,12 +53,12 @@ class _MetadataAction(RequestAction, frozen=True):
 class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
     """Reports partitions without a leader in Metadata (LEADER_NOT_AVAILABLE)."""
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        for partition in _matched_partitions(outcome, hit.fault.match):
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        for partition in _matched_partitions(reply, hit.fault.match):
             partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
             partition.leader_id = NO_LEADER
             intercepted.ctx.error_code = intercepted.ctx.error_code or ErrorCode.LEADER_NOT_AVAILABLE
-        return outcome
+        return reply
 
 
 class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
@@ -75,16 +70,16 @@ class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
         msgspec.Meta(description="reported leader epoch: the current one, one more, or one less"),
     ] = "same"
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_leader(config, self.leader)
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config, self.leader, "action.leader")
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         nodes = [*intercepted.broker.cluster.brokers]
-        for partition in _matched_partitions(outcome, hit.fault.match):
+        for partition in _matched_partitions(reply, hit.fault.match):
             if partition.leader_id != NO_LEADER:
                 partition.leader_id = _other(partition, nodes) if self.leader is None else self.leader
                 partition.leader_epoch = max(0, partition.leader_epoch + _STEPS[self.epoch])
-        return outcome
+        return reply
 
 
 _STEPS = {"same": 0, "new": 1, "old": -1}
@@ -102,24 +97,24 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return version >= _HINTS_SINCE.get(api_key, version + 1)
 
-    def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_leader(config, self.leader)
+    def check_cluster(self, fault: Fault, config: Config) -> None:
+        check_several(config, self.leader, "action.leader")
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        hinted = list(_hints(intercepted.broker, outcome, hit.fault.match))
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        hinted = list(_hints(intercepted.broker, reply, hit.fault.match))
         if not hinted:
-            return outcome
+            return reply
         leader_id = intercepted.broker.node_id if self.leader is None else self.leader
         at = intercepted.ctx.session.endpoint_of(intercepted.broker.cluster.brokers[leader_id])
         for partition in hinted:
             assert partition.current_leader is not None
             partition.current_leader.leader_id = leader_id
             partition.current_leader.leader_epoch -= self.epoch == "old"
-        if isinstance(outcome, ProduceResponse):
-            outcome.node_endpoints = [produce_api.NodeEndpoint(leader_id, at.host, at.port)]
-        elif isinstance(outcome, FetchResponse):
-            outcome.node_endpoints = [fetch_api.NodeEndpoint(leader_id, at.host, at.port)]
-        return outcome
+        if isinstance(reply, ProduceResponse):
+            reply.node_endpoints = [produce_api.NodeEndpoint(leader_id, at.host, at.port)]
+        elif isinstance(reply, FetchResponse):
+            reply.node_endpoints = [fetch_api.NodeEndpoint(leader_id, at.host, at.port)]
+        return reply
 
 
 class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
@@ -131,18 +126,18 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
     ] = None
 
     def check(self, match: Match) -> None:
-        if self.after_start is not None and parse_ms(self.after_start, "action.after_start") <= 0:
-            raise RuleProblem("action.after_start", f"expected more than 0, got {self.after_start}")
+        if self.after_start is not None:
+            parse_positive_ms(self.after_start, "action.after_start")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _METADATA
 
-    def applies_to(self, broker: "Broker") -> bool:
+    def applies_to(self, broker: Broker) -> bool:
         if self.after_start is None:
             return True
         return broker.clock.monotonic_ms() - broker.started_ms < parse_ms(self.after_start, "action.after_start")
 
-    def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         ctx, request = intercepted.ctx, cast("MetadataRequest", intercepted.request)  # can_hit excludes other APIs
         topics = [_unknown(topic.name, topic.topic_id) for topic in request.topics or ()]
         if topics:
@@ -171,14 +166,14 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _LIST_OFFSETS
 
-    def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         request = intercepted.request
-        if not isinstance(outcome, ListOffsetsResponse) or not isinstance(request, ListOffsetsRequest):
-            return outcome
+        if not isinstance(reply, ListOffsetsResponse) or not isinstance(request, ListOffsetsRequest):
+            return reply
         timestamps = {
             (topic.name, one.partition_index): one.timestamp for topic in request.topics for one in topic.partitions
         }
-        for topic in outcome.topics:
+        for topic in reply.topics:
             for one in topic.partitions:
                 where = topic.name, one.partition_index
                 if (
@@ -187,7 +182,7 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
                     and self._is_of(timestamps.get(where, 0))
                 ):
                     self._change(one)
-        return outcome
+        return reply
 
     def _is_of(self, timestamp: int) -> bool:
         if self.of == "timestamp":
@@ -204,29 +199,29 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
         return self.offset if self.offset is not None else min(max(0, offset + (self.shift or 0)), _MAX_OFFSET)
 
 
-def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_MetadataPartition]:
-    if not isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
+def _matched_partitions(reply: Reply, match: Match) -> Iterator[_MetadataPartition]:
+    if not isinstance(reply, MetadataResponse | DescribeTopicPartitionsResponse):
         return
-    for topic in outcome.topics:
+    for topic in reply.topics:
         for partition in topic.partitions:
             if match.hits_partition(topic.name or "", partition.partition_index):
                 yield partition
 
 
-def _hints(broker: "Broker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
-    for topic, index, partition in _hintable(outcome):
+def _hints(broker: Broker, reply: Reply, match: Match) -> Iterator[_Hinted]:
+    for topic, index, partition in _hintable(reply):
         name = topic if isinstance(topic, str) else name_of(topic, broker.metadata.topics_by_id)
         if partition.current_leader is not None and match.hits_partition(name, index):
             yield partition
 
 
-def _hintable(outcome: Message | Outcome) -> Iterator[tuple[str | bytes, int, _Hinted]]:
+def _hintable(reply: Reply) -> Iterator[tuple[str | bytes, int, _Hinted]]:
     """Yield the name or id of the topic, the index, and the partition of a Produce or Fetch response."""
-    if isinstance(outcome, ProduceResponse):
-        for topic in outcome.responses:
+    if isinstance(reply, ProduceResponse):
+        for topic in reply.responses:
             yield from ((topic.name or topic.topic_id, one.index, one) for one in topic.partition_responses)
-    elif isinstance(outcome, FetchResponse):
-        for fetched in outcome.responses:
+    elif isinstance(reply, FetchResponse):
+        for fetched in reply.responses:
             yield from ((fetched.topic or fetched.topic_id, one.partition_index, one) for one in fetched.partitions)
 
 
@@ -239,12 +234,3 @@ def _other(partition: _MetadataPartition, nodes: list[int]) -> int:
 def _unknown(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id == ZERO_UUID else ErrorCode.UNKNOWN_TOPIC_ID
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id)
-
-
-def _check_leader(config: Config, leader: int | None) -> None:
-    node_ids = node_ids_of(config)
-    if len(node_ids) == 1:
-        raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
-    if leader is not None and leader not in node_ids:
-        brokers = ", ".join(map(str, node_ids))
-        raise RuleProblem("action.leader", f"unknown broker; expected one of {brokers}, got {leader}")

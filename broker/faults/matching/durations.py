@@ -24,3 +24,10 @@ def parse_ms(duration: Duration, path: str) -> float:
     if not 0 <= milliseconds <= _LONGEST_MS:  # also false for NaN, and for integers too large for a float
         raise RuleProblem(path, f"expected a duration from 0 to a year, got {duration}")
     return float(milliseconds)
+
+
+def parse_positive_ms(duration: Duration, path: str) -> float:
+    milliseconds = parse_ms(duration, path)
+    if not milliseconds:
+        raise RuleProblem(path, f"expected more than 0, got {duration}")
+    return milliseconds

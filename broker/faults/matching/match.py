@@ -16,7 +16,7 @@ from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_NAME, TRANSACTIONAL_ID
 from sluice.text.error_text import did_you_mean
 
-from .conditions import RuleConditions
+from .conditions import Conditions
 from .durations import Duration, parse_ms
 from .errors import RuleProblem
 
@@ -40,7 +40,7 @@ _Test = Callable[[str], object]
 class Match:
     """The conditions of a rule. Raises RuleProblem for impossible ones."""
 
-    def __init__(self, rule: RuleConditions) -> None:
+    def __init__(self, rule: Conditions) -> None:
         self.brokers = _numbers(rule.broker, "broker")
         self.partitions = _numbers(rule.partition, "partition")
         self.versions = _versions(rule.version)
@@ -113,7 +113,7 @@ class Match:
             and (item.transactional_id is None or self.hits_transactional_id(item.transactional_id))
         )
 
-    def _apis(self, rule: RuleConditions) -> frozenset[int]:
+    def _apis(self, rule: Conditions) -> frozenset[int]:
         wanted = {name for name in _ENTITIES if getattr(rule, name) is not None}
         if not self.named_apis:
             if rule.version is not None:

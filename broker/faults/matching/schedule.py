@@ -10,11 +10,12 @@
 """
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Protocol
+from math import inf
 
-from .durations import Duration, parse_ms
+from .durations import Duration, parse_positive_ms
 from .errors import RuleProblem
 
 _PHASE = re.compile(r"(\d{1,9}) +(fail|pass)", re.ASCII)
@@ -23,35 +24,22 @@ _EXAMPLE = "such as '3 fail, 2 pass, repeat'"
 _MOST_CALLS = 1_000_000_000
 
 
-class Schedule(Protocol):
+class Calls:
+    """Hits the calls whose number (the first is 1) satisfies `is_hit`, up to the last one."""
+
+    def __init__(self, is_hit: Callable[[int], bool] = lambda _: True, last: float = inf) -> None:
+        self._is_hit = is_hit
+        self._last = last
+        self._call = 0
+
     @property
     def is_over(self) -> bool:
-        """Whether no further match will be hit."""
+        return self._call >= self._last
 
     def hits(self, now_ms: float) -> bool:
         """Return whether to hit a match at a monotonic time."""
-
-
-class Always:
-    is_over = False
-
-    def hits(self, now_ms: float) -> bool:
-        return True
-
-
-class Times:
-    def __init__(self, times: int) -> None:
-        self._left = times
-
-    @property
-    def is_over(self) -> bool:
-        return not self._left
-
-    def hits(self, now_ms: float) -> bool:
-        if not self._left:
-            return False
-        self._left -= 1
-        return True
+        self._call += 1
+        return self._call <= self._last and self._is_hit(self._call)
 
 
 class During:
@@ -67,45 +55,10 @@ class During:
         return not self.is_over
 
 
-class On:
-    def __init__(self, calls: Sequence[int]) -> None:
-        self._calls = frozenset(calls)
-        self._last = max(calls)
-        self._call = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self._call >= self._last
-
-    def hits(self, now_ms: float) -> bool:
-        self._call += 1
-        return self._call in self._calls
+Schedule = Calls | During
 
 
-class Phases:
-    """Cycles through phases of calls that fail or pass, once or repeatedly."""
-
-    def __init__(self, phases: Sequence[tuple[int, bool]], *, repeats: bool) -> None:
-        self._ends = list(accumulate(calls for calls, _ in phases))
-        self._fails = [fails for _, fails in phases]
-        self._repeats = repeats
-        self._call = 0
-
-    @property
-    def is_over(self) -> bool:
-        return not self._repeats and self._call >= self._ends[-1]
-
-    def hits(self, now_ms: float) -> bool:
-        if self._call >= self._ends[-1]:
-            if not self._repeats:
-                return False
-            self._call = 0
-        phase = next(number for number, end in enumerate(self._ends) if self._call < end)
-        self._call += 1
-        return self._fails[phase]
-
-
-def parse_schedule(text: str, path: str) -> Phases:
+def _phases(text: str, path: str) -> Calls:
     words = [word.strip() for word in text.split(",")]
     repeats = words[-1] == _REPEAT
     if _REPEAT in words[:-1]:
@@ -122,7 +75,12 @@ def parse_schedule(text: str, path: str) -> Phases:
         raise RuleProblem(path, f"expected a phase that fails, {_EXAMPLE}, got {text!r}")
     if repeats and all(fails for _, fails in phases):
         raise RuleProblem(path, f"expected a phase that passes, {_EXAMPLE}, got {text!r}. Omit it to hit always")
-    return Phases(phases, repeats=repeats)
+    ends = [*accumulate(calls for calls, _ in phases)]
+
+    def is_hit(call: int) -> bool:
+        return phases[bisect_right(ends, (call - 1) % ends[-1])][1]
+
+    return Calls(is_hit, inf if repeats else ends[-1])
 
 
 def new_schedule(
@@ -139,14 +97,11 @@ def new_schedule(
     if times is not None:
         if times < 1:
             raise RuleProblem("times", f"expected 1 or more, got {times}")
-        return Times(times)
+        return Calls(last=times)
     if during is not None:
-        duration_ms = parse_ms(during, "during")
-        if not duration_ms:
-            raise RuleProblem("during", f"expected more than 0, got {during}")
-        return During(duration_ms)
+        return During(parse_positive_ms(during, "during"))
     if on is not None:
         if not on or min(on) < 1 or max(on) > _MOST_CALLS:
             raise RuleProblem("on", f"expected numbers from 1, such as [1, 4], got {list(on)}")
-        return On(on)
-    return Always() if schedule is None else parse_schedule(schedule, "schedule")
+        return Calls(frozenset(on).__contains__, max(on))
+    return Calls() if schedule is None else _phases(schedule, "schedule")

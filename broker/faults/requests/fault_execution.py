@@ -1,4 +1,4 @@
-"""The execution of one request that rules hit.
+"""The execution of one request that rules hit, and the base class of actions on requests.
 
     matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
@@ -10,13 +10,12 @@ further rules. A request parked before its handling has copies of its records, b
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
+from random import Random  # noqa: TID251  (the type of an argument)
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.routes import Routes
-from sluice.broker.faults.actions.action import RuleHit
-from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
-from sluice.broker.faults.fault import RuleOwner
-from sluice.broker.faults.interfaces import ActiveRule
+from sluice.broker.faults.fault import ALWAYS, CHANCE, SCHEDULE, TIME, Action, Fault, RuleOwner
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.throttling.verdict import HeldRead
@@ -27,13 +26,70 @@ from sluice.protocol.error_response import ErrorLevel, ResponseItem, merge
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+Reply = Message | Outcome
+CloseMethod = Literal["fin", "rst"]
+_T = TypeVar("_T")
+
+_CLIENT = frozenset({"client_id", "software_name", "software_version", "principal", "listener"})
+_ENTITIES = frozenset({"topic", "partition", "group", "transactional_id"})
+_OTHER = frozenset({"connection_older_than", "connection_younger_than", "request"})
+_OF_REQUESTS = frozenset({"broker", "api", "version"}) | _CLIENT | _ENTITIES | _OTHER
+
+
+class RuleHit(NamedTuple):
+    fault: Fault
+    action: "RequestAction"  # of the rule
+    drawn: float  # the random number that the action drew for this hit
+
+
+class ResponseFrame:
+    """A response frame that actions may change before it is sent."""
+
+    __slots__ = ("close", "copies", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.copies = 1
+        self.close: CloseMethod | None = None  # how to close the connection after the frame
+
+
+class RequestAction(Action, frozen=True):
+    FIELDS: ClassVar[frozenset[str]] = ALWAYS | _OF_REQUESTS | TIME | CHANCE | SCHEDULE
+
+    def can_hit(self, api_key: int, version: int) -> bool:
+        return True
+
+    def draw(self, random: Random) -> float:
+        """Draw a number for a request that is hit."""
+        return 0.0
+
+    def before(self, intercepted: "FaultExecution", hit: RuleHit) -> Reply | None:
+        """Act before the request is handled; return None, or a response or a `Wait` to skip the handler."""
+        return None
+
+    def after(self, intercepted: "FaultExecution", hit: RuleHit, reply: Reply) -> Reply:
+        """Act when the response is ready, before quotas charge it; return the response to send, or a `Wait`."""
+        return reply
+
+    # A request without a response skips the following calls.
+
+    def answering(
+        self, intercepted: "FaultExecution", hit: RuleHit, body: list[bytes | memoryview]
+    ) -> list[bytes | memoryview]:
+        """Return the encoded response to send, before the journal records it."""
+        return body
+
+    def leaving(self, intercepted: "FaultExecution", hit: RuleHit, frame: ResponseFrame) -> None:
+        """Change the response frame, with size and header, before it is sent."""
+
+    def sent(self, intercepted: "FaultExecution", hit: RuleHit) -> None:
+        """Act when the response was sent."""
+
 
 class _Wait(DelayedRequest):
     __slots__ = ("_fault", "_then")
 
-    def __init__(
-        self, ctx: RequestContext, fault: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]
-    ) -> None:
+    def __init__(self, ctx: RequestContext, fault: Fault, delay_ms: float, then: Callable[[], Reply]) -> None:
         super().__init__(ctx, delay_ms)
         self._fault = fault
         self._then = then
@@ -41,18 +97,15 @@ class _Wait(DelayedRequest):
     def try_complete(self) -> bool:
         return self._fault.has_ended and self.force_complete()
 
-    def _respond(self) -> Message | Outcome:
+    def _respond(self) -> Reply:
         return self._then()
 
 
-class SplitOffPart:
-    __slots__ = ("code", "failed", "level", "request")
-
-    def __init__(self, level: ErrorLevel, request: Message, failed: Message, code: ErrorCode) -> None:
-        self.level = level
-        self.request = request
-        self.failed = failed
-        self.code = code
+class _SplitOffPart(NamedTuple):
+    level: ErrorLevel
+    request: Message
+    failed: Message
+    code: ErrorCode
 
 
 class FaultExecution:
@@ -71,34 +124,30 @@ class FaultExecution:
         self.routes = routes
         self.ctx = ctx
         self.request = request
-        self._overwriting: list[ActiveRule] = []
-        self._failed_partitions: list[tuple[ActiveRule, ErrorCode]] = []
+        self.overwriting: set[Fault] = set()  # rules that change the handler's response
+        self._failed_partitions: list[tuple[Fault, ErrorCode]] = []
         self._owner = owner
         self._handle = handle
         self._pending = hits
         self._hits: list[RuleHit] = []
         self._finished = 0  # number of hits whose `after` was called
-        self._split_off: list[SplitOffPart] = []
+        self._split_off: list[_SplitOffPart] = []
         self._repeats = 0
         self._then_close: CloseMethod | None = None
         self._mute: Wait | None = None
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def begin(self) -> Message | Outcome:
+    def begin(self) -> Reply:
         for hit in self._pending:
             self._hits.append(hit)
-            try:
-                outcome = hit.action.before(self, hit)
-            except Exception as error:
-                hit.fault.disable(error)
-                continue
-            if outcome is not None:
-                return outcome if isinstance(outcome, Wait) else self.after(outcome)
-        outcome = self._handle(self.ctx, self.request, self.broker)
-        return outcome if _is_unfinished(outcome) else self.after(outcome)
+            reply = self._act(hit, None, hit.action.before)
+            if reply is not None:
+                return reply if isinstance(reply, Wait) else self.after(reply)
+        reply = self._handle(self.ctx, self.request, self.broker)
+        return reply if _is_unfinished(reply) else self.after(reply)
 
-    def after(self, outcome: Message | Outcome) -> Message | Outcome:
+    def after(self, outcome: Reply) -> Reply:
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
@@ -110,29 +159,20 @@ class FaultExecution:
         while self._finished < len(self._hits):
             hit = self._hits[self._finished]
             self._finished += 1
-            try:
-                outcome = hit.action.after(self, hit, outcome)
-            except Exception as error:
-                hit.fault.disable(error)
+            outcome = self._act(hit, outcome, hit.action.after, outcome)
             if isinstance(outcome, Wait):
                 break
         return outcome
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
         for hit in self._hits:
-            try:
-                body = hit.action.answering(self, hit, body)
-            except Exception as error:
-                hit.fault.disable(error)
+            body = self._act(hit, body, hit.action.answering, body)
         return body
 
     def leaving(self, frame: bytes) -> list[bytes]:
         changed = ResponseFrame(frame)
         for hit in self._hits:
-            try:
-                hit.action.leaving(self, hit, changed)
-            except Exception as error:
-                hit.fault.disable(error)
+            self._act(hit, None, hit.action.leaving, changed)
         self._then_close = changed.close
         return [changed.data] * changed.copies
 
@@ -141,22 +181,22 @@ class FaultExecution:
             self.close(self._hits[-1].fault, self._then_close)
             return None
         for hit in self._hits:
-            try:
-                hit.action.sent(self, hit)
-            except Exception as error:
-                hit.fault.disable(error)
+            self._act(hit, None, hit.action.sent)
         return self._mute
 
-    # -- InterceptedRequest --------------------------------------------------------------------------------------------
+    # -- called by actions ---------------------------------------------------------------------------------------------
 
-    def wait_before(self, rule: ActiveRule, delay_ms: float) -> Outcome:
+    def wait_before(self, rule: Fault, delay_ms: float) -> Outcome:
+        """Park the request before its handling."""
         self._copy_request()
         return self._wait(rule, delay_ms, self.begin)
 
-    def wait_after(self, rule: ActiveRule, delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        return self._wait(rule, delay_ms, partial(self.after, outcome))
+    def wait_after(self, rule: Fault, delay_ms: float, reply: Reply) -> Outcome:
+        """Park the request between its handling and its response."""
+        return self._wait(rule, delay_ms, partial(self.after, reply))
 
-    def close(self, rule: ActiveRule, how: CloseMethod) -> Outcome:
+    def close(self, rule: Fault, how: CloseMethod) -> Outcome:
+        """Close the connection without a response."""
         reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.session.connection.reset(reason)
@@ -165,14 +205,17 @@ class FaultExecution:
         return ENDED
 
     def repeat(self) -> None:
+        """Handle the request twice; the first response is discarded."""
         self._copy_request()
         self._repeats += 1
 
-    def mute(self, rule: ActiveRule, delay_ms: float) -> None:
+    def mute(self, rule: Fault, delay_ms: float) -> None:
+        """Mute the connection for a time after the response, unless a quota mutes it as well."""
         self._mute = self._wait(rule, delay_ms, lambda: ENDED)  # the response is sent
         self._mute.mutes = True
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
+        """Return the response with this throttle time; record it in the journal."""
         ctx, route = self.ctx, self.ctx.route
         view = memoryview(b"".join(body))
         answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
@@ -183,27 +226,25 @@ class FaultExecution:
         return changed
 
     def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
-        self._split_off.append(SplitOffPart(level, self.request, failed, code))
+        """Handle only `rest` of the request; `failed` is the response to the other part."""
+        self._split_off.append(_SplitOffPart(level, self.request, failed, code))
         self.request = rest
 
-    def overwrite(self, rule: ActiveRule) -> None:
-        self._overwriting.append(rule)
-
-    def is_overwritten_by(self, rule: ActiveRule) -> bool:
-        return rule in self._overwriting
-
     def request_without(self, level: ErrorLevel) -> Message:
+        """Return the request without the level's items."""
         rest = copy(self.request)
         setattr(rest, level.steps[0].request_list, [])
         return rest
 
-    def fail_partitions(self, rule: ActiveRule, code: ErrorCode) -> None:
+    def fail_partitions(self, rule: Fault, code: ErrorCode) -> None:
+        """Return this error for fetched partitions that the rule matches."""
         self._failed_partitions.append((rule, code))
 
-    def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
+    def report_failure(self, reply: Reply) -> Reply:
+        """Return a failed outcome. Closes the connection of a Produce with acks=0, which has no response."""
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
-            return outcome
+            return reply
         ctx.session.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}, by a fault rule")
         return NO_RESPONSE
 
@@ -217,16 +258,24 @@ class FaultExecution:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, rule: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]) -> Wait:
+    def _act(self, hit: RuleHit, otherwise: _T, act: Callable[..., _T], *args: object) -> _T:
+        """Return what the action returns; if it fails, disable its rule and return `otherwise`."""
+        try:
+            return act(self, hit, *args)
+        except Exception as error:
+            hit.fault.disable(error)
+            return otherwise
+
+    def _wait(self, rule: Fault, delay_ms: float, then: Callable[[], Reply]) -> Wait:
         ctx = self.ctx
         return ctx.park(_Wait(ctx, rule, delay_ms, then), self._owner.waiting_on(self.broker), [rule])
 
-    def _merge_back(self, taken: SplitOffPart, outcome: Message | Outcome) -> Message | Outcome:
+    def _merge_back(self, taken: _SplitOffPart, reply: Reply) -> Reply:
         self.ctx.error_code = self.ctx.error_code or taken.code
-        if isinstance(outcome, Outcome):
-            return self.report_failure(outcome)
-        merge(taken.level, taken.request, outcome, taken.failed)
-        return outcome
+        if isinstance(reply, Outcome):
+            return self.report_failure(reply)
+        merge(taken.level, taken.request, reply, taken.failed)
+        return reply
 
     def _copy_request(self) -> None:
         request = self.request
@@ -244,5 +293,5 @@ class FaultExecution:
             copied.topic_data.append(own)
 
 
-def _is_unfinished(outcome: Message | Outcome) -> bool:
-    return isinstance(outcome, Wait | HeldRead)
+def _is_unfinished(reply: Reply) -> bool:
+    return isinstance(reply, Wait | HeldRead)

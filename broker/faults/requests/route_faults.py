@@ -11,7 +11,6 @@ from itertools import chain
 from sluice.broker.broker import Broker
 from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
-from sluice.broker.faults.actions.action import RequestAction, RuleHit
 from sluice.broker.faults.fault import Fault, RuleOwner
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -21,7 +20,7 @@ from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.entities import RequestEntities, all_topics_selector, reader_of
 from sluice.protocol.message import Message
 
-from .fault_execution import FaultExecution
+from .fault_execution import FaultExecution, RequestAction, RuleHit
 
 # Size of each cache: clients, and names per client. A full cache is cleared.
 _MOST_CACHED = 4096

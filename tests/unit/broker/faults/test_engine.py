@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
-from sluice.broker.faults.requests.fault_execution import FaultExecution
+from sluice.broker.faults.requests.fault_execution import FaultExecution, RuleHit
 from sluice.broker.faults.rule import Rule
 from sluice.errors import FaultError
 from sluice.journal_events import Fault as FaultEvent
