@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.log_config import LogConfig
-from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.retention import enforce_retention
@@ -69,7 +67,7 @@ class Compaction(RuleBasedStateMachine):
         self.known: dict[int, Known] = {}
         self.sequences = [0] * PRODUCERS
         self.open: dict[int, list[int]] = {}
-        self.cleaning: LogCleaning[LogSegment] | None = None
+        self.cleaning: LogCleaning | None = None
         self.steps: Generator[None, None, None] | None = None
         self.cleaned_to = 0
         self.epoch_ends: dict[int, int] = {}
@@ -164,7 +162,7 @@ class Compaction(RuleBasedStateMachine):
         assert found.first_uncleanable_offset <= max(self.log.last_stable_offset, found.first_dirty_offset)
         if found.cleanable_bytes:
             self.cleaning = LogCleaning(
-                CompactedLog(self.log), found.first_dirty_offset, found.first_uncleanable_offset, self.now_ms, most_keys
+                self.log, found.first_dirty_offset, found.first_uncleanable_offset, self.now_ms, most_keys
             )
             self.steps = self.cleaning.steps()
             self.cleaned_to = max(self.cleaned_to, found.first_uncleanable_offset)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.common.loader import CompactedState
 from sluice.broker.log.cleaner.cleaner import LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
@@ -135,7 +134,7 @@ def compact(log: PartitionLog, now_ms: int) -> None:
     """Clean all cleanable segments; the latest values do not change."""
     whole = CompactedState(log)
     found = to_clean(log, now_ms)
-    cleaning = LogCleaning(CompactedLog(log), found.first_dirty_offset, found.first_uncleanable_offset, now_ms, 1000)
+    cleaning = LogCleaning(log, found.first_dirty_offset, found.first_uncleanable_offset, now_ms, 1000)
     for _ in cleaning.steps():
         pass
     log.first_dirty_offset = max(log.first_dirty_offset, cleaning.end_offset)

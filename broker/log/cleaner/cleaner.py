@@ -17,13 +17,12 @@ A cleaning is a generator with steps of about half a millisecond. It ends if a g
 Different from Kafka: no threads, and no splitting of groups, because segment files here cannot overflow.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Generic, Protocol, TypeVar
 
-from sluice.broker.log.log_config import LogConfig
-from sluice.broker.log.producer_state import AbortedTransaction, LastRecord
-from sluice.protocol.records.batch import BatchHeader
+from sluice.broker.log.log_storage import LogSegment
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.producer_state import AbortedTransaction
 
 from .offset_map import OffsetMap
 from .record_filter import RECORDS_A_STEP, BatchCleaner, Steps
@@ -34,51 +33,10 @@ MOST_WAITS = 600
 _LARGEST_OFFSET_RANGE = 2**31 - 1  # in one segment, where relative offsets have 32 bits
 
 
-class CleanableSegment(Protocol):
-    @property
-    def base_offset(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def last_append_ms(self) -> int: ...
-    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]: ...
-
-    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool: ...
-
-
-S = TypeVar("S", bound=CleanableSegment)
-
-
-class CleanableLog(Protocol[S]):
-    @property
-    def config(self) -> LogConfig: ...
-    @property
-    def high_watermark(self) -> int: ...
-    @property
-    def largest_segment_bytes(self) -> int: ...
-    def segments_before(self, offset: int) -> Sequence[S]:
-        """Return segments that start before `offset`, oldest first."""
-
-    def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]: ...
-
-    def last_records(self) -> Mapping[int, LastRecord]: ...
-
-    def begin_cleaned(self, group: Sequence[S]) -> S | None:
-        """Create a segment for the remains of `group`, unless that is incomplete."""
-
-    def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
-        """Make the segment durable, then call `then`, maybe later."""
-
-    def discard_cleaned(self, cleaned: S) -> None: ...
-
-    def replace_group(self, group: Sequence[S], cleaned: S, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Replace `group`, unless it is incomplete; `aborted` transactions have markers that stay in it."""
-
-
-class LogCleaning(Generic[S]):
+class LogCleaning:
     def __init__(
         self,
-        log: CleanableLog[S],
+        log: PartitionLog,
         first_dirty_offset: int,
         first_uncleanable_offset: int,
         now_ms: int,
@@ -97,20 +55,21 @@ class LogCleaning(Generic[S]):
         """Raise InvalidRecords if the log is unreadable."""
         yield from self._collect_keys(self.end_offset)
         end_offset = self._offsets.latest_offset + 1
-        segments = self._log.segments_before(end_offset)
+        segments = self._log.segment_list.before(end_offset)
         if not segments:
             return
         # The last segment may extend past the offset at which the map was full.
         up_to_offset = self._first_uncleanable_offset
         transactions = CleanedTransactions(self._log.aborted_transactions(segments[0].base_offset, up_to_offset))
-        for group in group_by_size(segments, self._log.largest_segment_bytes, up_to_offset):
+        most_bytes = self._log.storage.largest_segment_bytes(self._log)
+        for group in group_by_size(segments, most_bytes, up_to_offset):
             if not (yield from self._clean_group(group, transactions)):
                 return
         self.end_offset = end_offset
 
     def _collect_keys(self, from_offset: int) -> Steps[None]:
         offsets, up_to_offset = self._offsets, self._first_uncleanable_offset
-        segments = self._log.segments_before(up_to_offset)
+        segments = self._log.segment_list.before(up_to_offset)
         transactions = CleanedTransactions(self._log.aborted_transactions(from_offset, up_to_offset))
         for segment, end in zip(segments, _ends(segments, up_to_offset), strict=True):
             if end <= from_offset:
@@ -127,17 +86,17 @@ class LogCleaning(Generic[S]):
                 yield
             offsets.latest_offset = end - 1
 
-    def _clean_group(self, group: Sequence[S], transactions: CleanedTransactions) -> Steps[bool]:
+    def _clean_group(self, group: Sequence[LogSegment], transactions: CleanedTransactions) -> Steps[bool]:
         log = self._log
-        cleaned = log.begin_cleaned(group)
-        if cleaned is None:
+        if not log.segment_list.has_group(group):
             return False
-        last_append_ms = group[-1].last_append_ms
+        size, last_append_ms = sum(segment.size for segment in group), group[-1].last_append_ms
+        cleaned = log.storage.begin_cleaned(log, group[0].base_offset, size, last_append_ms)
         known = len(transactions.kept)
         cleaner = BatchCleaner(
             self._offsets,
             transactions,
-            log.last_records(),
+            log.producers.last_records(),
             log.high_watermark,
             self._now_ms,
             log.config.delete_retention_ms,
@@ -154,13 +113,27 @@ class LogCleaning(Generic[S]):
                     yield
             yield from self._save(cleaned)
         except BaseException:
-            log.discard_cleaned(cleaned)
+            log.storage.delete(cleaned)
             raise
-        return log.replace_group(group, cleaned, transactions.kept[known:])
+        return self._replace_group(group, cleaned, transactions.kept[known:])
 
-    def _save(self, cleaned: S) -> Steps[None]:
+    def _replace_group(
+        self, group: Sequence[LogSegment], cleaned: LogSegment, aborted: Sequence[AbortedTransaction]
+    ) -> bool:
+        """Replace `group`, unless it is incomplete; `aborted` transactions have markers that stay in it."""
+        log = self._log
+        if not log.segment_list.has_group(group):
+            log.storage.delete(cleaned)
+            return False
+        log.producers.replace_aborted(cleaned.base_offset, log.segment_list.end_of_group(group), aborted)
+        log.storage.replace(log, group, cleaned)
+        log.segment_list.replace_group(group, cleaned)
+        log.size_in_bytes += cleaned.size - sum(segment.size for segment in group)
+        return True
+
+    def _save(self, cleaned: LogSegment) -> Steps[None]:
         saved: list[bool] = []
-        self._log.save_cleaned(cleaned, partial(saved.append, True))
+        self._log.storage.save_cleaned(cleaned, partial(saved.append, True))
         self.is_waiting = not saved
         for _ in range(MOST_WAITS):
             if saved:
@@ -171,9 +144,11 @@ class LogCleaning(Generic[S]):
         self.is_waiting = False
 
 
-def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
+def group_by_size(
+    segments: Sequence[LogSegment], most_bytes: int, first_uncleanable_offset: int
+) -> Iterator[Sequence[LogSegment]]:
     ends = _ends(segments, first_uncleanable_offset)
-    group: list[S] = []
+    group: list[LogSegment] = []
     size = 0
     for segment, end in zip(segments, ends, strict=True):
         if group and (size + segment.size > most_bytes or end - 1 - group[0].base_offset > _LARGEST_OFFSET_RANGE):
@@ -185,6 +160,6 @@ def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offs
         yield group
 
 
-def _ends(segments: Sequence[CleanableSegment], end_of_last: int) -> list[int]:
+def _ends(segments: Sequence[LogSegment], end_of_last: int) -> list[int]:
     """Return end offsets, including the gap after each segment."""
     return [*(segment.base_offset for segment in segments[1:]), end_of_last][: len(segments)]

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Iterator
 
 from sluice.broker.log.log_manager import LogManager
-from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.retention import enforce_retention
 from sluice.clock import Clock
@@ -21,7 +20,6 @@ from sluice.protocol.records.invalid import InvalidRecords
 from sluice.purgatory.scheduler import Scheduler
 
 from .cleaner import LogCleaning
-from .compacted_log import CompactedLog
 from .offset_map import BYTES_A_KEY
 from .selection import LogToClean, filthiest
 
@@ -37,7 +35,7 @@ class LogCleaner:
         self._config = config
         self._clock = clock
         self._scheduler = scheduler
-        self._cleaning: LogCleaning[LogSegment] | None = None
+        self._cleaning: LogCleaning | None = None
         self._log: PartitionLog | None = None
         self._steps: Iterator[None] = iter(())
         self._uncleanable: set[PartitionLog] = set()
@@ -65,7 +63,7 @@ class LogCleaner:
     def _begin(self, chosen: LogToClean, now_ms: int) -> None:
         self._log = chosen.log
         self._cleaning = LogCleaning(
-            CompactedLog(chosen.log),
+            chosen.log,
             chosen.first_dirty_offset,
             chosen.first_uncleanable_offset,
             now_ms,

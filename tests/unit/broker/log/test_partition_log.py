@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.log_results import AppendResult, TimestampOffset
@@ -606,7 +605,7 @@ TestLogAgainstModel = LogAgainstModel.TestCase
 
 def compact(log: PartitionLog) -> None:
     """Clean all but the active segment."""
-    cleaning = LogCleaning(CompactedLog(log), 0, log.segments[-1].base_offset, NOW_MS, 1000)
+    cleaning = LogCleaning(log, 0, log.segments[-1].base_offset, NOW_MS, 1000)
     for _ in cleaning.steps():
         pass
 

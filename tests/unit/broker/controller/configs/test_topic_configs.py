@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.topic import Partition
@@ -95,7 +94,7 @@ class World:
         return fetched(self.broker.client().call(fetch(), 2)).error_code
 
     def largest_segment_bytes(self) -> int:
-        return CompactedLog(self.partition.log).largest_segment_bytes
+        return self.partition.log.storage.largest_segment_bytes(self.partition.log)
 
     def segments_of_ten(self) -> int:
         """Append ten records, each one second after the last, and return the number of new segments."""
@@ -132,7 +131,7 @@ class World:
         first = log.log_end_offset
         self.send(first * 1000, key=b"%d" % first, value=None)
         self.send(first * 1000 + 100)
-        for _ in LogCleaning(CompactedLog(log), first, log.segments[-1].base_offset, now_ms, 100).steps():
+        for _ in LogCleaning(log, first, log.segments[-1].base_offset, now_ms, 100).steps():
             pass
         (tombstone,) = [header for header in self.batches() if header.base_offset == first]
         assert tombstone.has_delete_horizon

@@ -4,15 +4,21 @@ kafka_cleaner/CleanerCases.java writes kafka_cleaner/cases.json; its header has 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning, group_by_size
+from sluice.broker.log.leader_epochs import LeaderEpochs
 from sluice.broker.log.log_config import LogConfig
-from sluice.broker.log.producer_state import AbortedTransaction, LastRecord
+from sluice.broker.log.log_storage import RestoredLog
+from sluice.broker.log.memory_storage import MemoryStorage
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.producer_state import NO_OFFSET, AbortedTransaction, ProducerEntry, ProducerState, StoredBatch
+from sluice.broker.log.segment import Segment
+from sluice.broker.log.segment_memory import allocate
 from sluice.protocol.records.batch import BatchHeader, ensure_valid, read_header
 from sluice.protocol.records.log_validator import AppendConfig
 from sluice.protocol.records.record import Record, iter_records
@@ -22,76 +28,35 @@ Case = dict[str, Any]
 CASES = json.loads((Path(__file__).parent / "kafka_cleaner" / "cases.json").read_text())
 
 
-class ListedSegment:
-    """A segment of a case, with its batches in a list."""
-
-    last_append_ms = 0
-
-    def __init__(self, base_offset: int, batches: Sequence[bytes]) -> None:
-        self.base_offset = base_offset
-        self.listed = list(batches)
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.listed))
-
-    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        for batch in self.listed:
+def log_before(case: Case, cleaning: Cleaning) -> PartitionLog:
+    """Return the log of a case before one cleaning."""
+    batches = [bytes.fromhex(batch) for batch in case["batches"]]
+    segments = []
+    for given in cleaning["before"]["segments"]:
+        segment = Segment(given["base_offset"], allocate(1 << 20), 0)
+        for batch in (batches[index] for index in given["batches"]):
             header = read_header(batch)
-            if header.last_offset >= offset:
-                yield header, memoryview(batch)
+            assert segment.append(batch, header.last_offset, header.max_timestamp, 0)
+        segments.append(segment)
+    producers = ProducerState("t-0")
+    aborted = [AbortedTransaction(*aborted) for aborted in cleaning["before"]["aborted"]]
+    producers.restore(starmap(producer, cleaning["producers"]), aborted)
+    config = LogConfig(
+        AppendConfig(), segment_bytes=case["segment_bytes"], delete_retention_ms=case["delete_retention_ms"]
+    )
+    end_offset = segments[-1].next_offset
+    restored = RestoredLog(segments, 0, end_offset, producers, LeaderEpochs())
+    log = PartitionLog("t-0", config, MemoryStorage(1 << 30), restored)
+    log.high_watermark = cleaning["high_watermark"]
+    return log
 
-    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        header = read_header(batch)
-        assert (header.last_offset, header.max_timestamp) == (last_offset, max_timestamp)
-        self.listed.append(bytes(batch))
-        return True
 
-
-class ListedLog:
-    """A log of a case before one cleaning."""
-
-    def __init__(self, case: Case, cleaning: Cleaning) -> None:
-        self.config = LogConfig(AppendConfig(), delete_retention_ms=case["delete_retention_ms"])
-        self.largest_segment_bytes = case["segment_bytes"]
-        self.high_watermark = cleaning["high_watermark"]
-        self.producers = {
-            producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in cleaning["producers"]
-        }
-        batches = [bytes.fromhex(batch) for batch in case["batches"]]
-        self.segments = [
-            ListedSegment(segment["base_offset"], [batches[index] for index in segment["batches"]])
-            for segment in cleaning["before"]["segments"]
-        ]
-        self.aborted = [AbortedTransaction(*aborted) for aborted in cleaning["before"]["aborted"]]
-
-    def segments_before(self, offset: int) -> Sequence[ListedSegment]:
-        return [segment for segment in self.segments if segment.base_offset < offset]
-
-    def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
-        return [txn for txn in self.aborted if txn.last_offset >= offset and txn.first_offset < upper_offset]
-
-    def last_records(self) -> Mapping[int, LastRecord]:
-        return self.producers
-
-    def begin_cleaned(self, group: Sequence[ListedSegment]) -> ListedSegment:
-        return ListedSegment(group[0].base_offset, [])
-
-    def save_cleaned(self, cleaned: ListedSegment, then: Callable[[], None]) -> None:
-        then()
-
-    def discard_cleaned(self, cleaned: ListedSegment) -> None:
-        raise AssertionError("no save fails in these cases")
-
-    def replace_group(
-        self, group: Sequence[ListedSegment], cleaned: ListedSegment, aborted: Sequence[AbortedTransaction]
-    ) -> bool:
-        first = [segment.base_offset for segment in self.segments].index(group[0].base_offset)
-        start, end = group[0].base_offset, self.segments[first + len(group)].base_offset
-        self.segments[first : first + len(group)] = [cleaned]
-        outside = [txn for txn in self.aborted if not start <= txn.last_offset < end]
-        self.aborted = sorted([*outside, *aborted], key=lambda txn: txn.last_offset)
-        return True
+def producer(producer_id: int, last_offset: int, epoch: int) -> tuple[int, ProducerEntry]:
+    entry = ProducerEntry()
+    entry.epoch = epoch
+    if last_offset != NO_OFFSET:
+        entry.batches.append(StoredBatch(0, 0, last_offset, last_offset, 0))
+    return producer_id, entry
 
 
 def content(batch: bytes) -> tuple[BatchHeader, list[Record]]:
@@ -113,7 +78,7 @@ CLEANINGS = [
 
 @pytest.mark.parametrize(("case", "cleaning"), CLEANINGS)
 def test_cleaning_has_the_same_result_as_kafka(case: Case, cleaning: Cleaning) -> None:
-    log = ListedLog(case, cleaning)
+    log = log_before(case, cleaning)
     run = LogCleaning(
         log, cleaning["first_dirty_offset"], cleaning["first_uncleanable_offset"], cleaning["now_ms"], case["most_keys"]
     )
@@ -124,9 +89,10 @@ def test_cleaning_has_the_same_result_as_kafka(case: Case, cleaning: Cleaning) -
     assert [segment.base_offset for segment in log.segments] == [s["base_offset"] for s in after["segments"]]
     for segment, expected in zip(log.segments, after["segments"], strict=True):
         batches = [bytes.fromhex(case["batches"][index]) for index in expected["batches"]]
-        assert list(map(content, segment.listed)) == list(map(content, batches))
+        assert [content(bytes(batch)) for _, batch in segment.batches(0)] == list(map(content, batches))
     assert [
-        [txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset] for txn in log.aborted
+        [txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset]
+        for txn in log.producers.aborted_between(0, 2**63 - 1)
     ] == after["aborted"]
 
 

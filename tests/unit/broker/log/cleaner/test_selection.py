@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from sluice.broker.log.cleaner.cleaner import LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.cleaner.selection import filthiest, to_clean
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.memory_storage import MemoryStorage
@@ -33,9 +32,7 @@ def append(log: PartitionLog, timestamp: int, **fields: int | bool) -> None:
 
 def clean(log: PartitionLog, now_ms: int = NOW_MS) -> None:
     selected = to_clean(log, now_ms)
-    cleaning = LogCleaning(
-        CompactedLog(log), selected.first_dirty_offset, selected.first_uncleanable_offset, now_ms, 1000
-    )
+    cleaning = LogCleaning(log, selected.first_dirty_offset, selected.first_uncleanable_offset, now_ms, 1000)
     for _ in cleaning.steps():
         pass
     log.first_dirty_offset = cleaning.end_offset

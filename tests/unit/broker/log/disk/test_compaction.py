@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.log.cleaner.cleaner import MOST_WAITS, LogCleaning
-from sluice.broker.log.cleaner.compacted_log import CompactedLog
 from sluice.broker.log.log_config import LogConfig
-from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.records.build import ABORT, build_batch
 from sluice.protocol.records.log_validator import AppendConfig
@@ -38,8 +36,8 @@ def filled(disk: Disk) -> PartitionLog:
     return log
 
 
-def cleaning_of(log: PartitionLog) -> LogCleaning[LogSegment]:
-    return LogCleaning(CompactedLog(log), log.first_dirty_offset, log.segments[-1].base_offset, NOW_MS, 1000)
+def cleaning_of(log: PartitionLog) -> LogCleaning:
+    return LogCleaning(log, log.first_dirty_offset, log.segments[-1].base_offset, NOW_MS, 1000)
 
 
 def clean(disk: Disk, log: PartitionLog) -> None:
