@@ -3,6 +3,7 @@
 Follows Kafka's `DelayedOperation`, without locks: one thread owns all state.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from .wheel import TimerTask
@@ -64,3 +65,22 @@ class DelayedOperation(TimerTask):
         purgatory.release_expired()
         self.on_complete()
         self.on_expiration()
+
+
+class DelayedAction(DelayedOperation):
+    """An action that runs at the deadline, or earlier: when `may_run` returns True, or by `force_complete`."""
+
+    __slots__ = ("_action", "_may_run")
+
+    def __init__(
+        self, delay_ms: float, action: Callable[[], object], may_run: Callable[[], bool] | None = None
+    ) -> None:
+        super().__init__(delay_ms)
+        self._action = action
+        self._may_run = may_run
+
+    def try_complete(self) -> bool:
+        return self._may_run is not None and self._may_run() and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._action()

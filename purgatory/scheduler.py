@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .operation import DelayedOperation
+from .operation import DelayedAction
 from .purgatory import DelayedOperationPurgatory
 from .timer import Timer
 
@@ -15,29 +15,18 @@ class Scheduler(DelayedOperationPurgatory):
     def __init__(self, timer: Timer) -> None:
         super().__init__("Scheduler", timer)
 
-    def schedule(self, interval_ms: float, action: Callable[[], None], first_ms: float | None = None) -> None:
+    def schedule(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> None:
         """Run an action repeatedly, the first time in `first_ms`, or in `interval_ms` without it."""
         self.delay(_Repeated(interval_ms if first_ms is None else first_ms, interval_ms, action, self))
 
-    def schedule_once(self, delay_ms: float, action: Callable[[], None]) -> None:
-        self.delay(_Once(delay_ms, action))
+    def schedule_once(self, delay_ms: float, action: Callable[[], object]) -> None:
+        self.delay(DelayedAction(delay_ms, action))
 
 
-class _Once(DelayedOperation):
-    __slots__ = ("_action",)
-
-    def __init__(self, delay_ms: float, action: Callable[[], None]) -> None:
-        super().__init__(delay_ms)
-        self._action = action
-
-    def on_complete(self) -> None:
-        self._action()
-
-
-class _Repeated(_Once):
+class _Repeated(DelayedAction):
     __slots__ = ("_interval_ms", "_scheduler")
 
-    def __init__(self, delay_ms: float, interval_ms: float, action: Callable[[], None], scheduler: Scheduler) -> None:
+    def __init__(self, delay_ms: float, interval_ms: float, action: Callable[[], object], scheduler: Scheduler) -> None:
         super().__init__(delay_ms, action)
         self._interval_ms = interval_ms
         self._scheduler = scheduler

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from sluice.broker.broker import Broker
 from sluice.config.broker_config import Config
-from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.operation import DelayedAction
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.address import normal_address
 from sluice.quotas.connection_quotas import ConnectionQuotas
@@ -31,43 +31,6 @@ _OVERRIDES = "max.connections.per.ip.overrides"
 _EXPIRY_INTERVAL_MS = 30_000
 
 
-class _Throttled(DelayedOperation):
-    __slots__ = ("_queue",)
-
-    def __init__(self, queue: "_Queue", throttle_ms: int) -> None:
-        super().__init__(throttle_ms)
-        self._queue = queue
-
-    def on_complete(self) -> None:
-        self._queue.throttled = False
-        self._queue.advance()
-
-
-class _WaitsForSlot(DelayedOperation):
-    __slots__ = ("_queue",)
-
-    def __init__(self, queue: "_Queue") -> None:
-        super().__init__(MAX_THROTTLE_TIME_MS)  # after a longer wait, advance() starts another one
-        self._queue = queue
-
-    def try_complete(self) -> bool:
-        return self._queue.first_can_proceed() and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._queue.advance()
-
-
-class _ClosedLater(DelayedOperation):
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Connection, throttle_ms: int) -> None:
-        super().__init__(throttle_ms)
-        self._connection = connection
-
-    def on_complete(self) -> None:
-        self._connection.abort()
-
-
 class _Queue:
     """One listener's connections that wait for admission, in order."""
 
@@ -76,7 +39,7 @@ class _Queue:
         self._listener = listener
         self._waiting: dict[Connection, None] = {}
         self._first_is_charged = False
-        self.throttled = False
+        self._is_throttled = False
 
     def add(self, connection: Connection) -> None:
         self._waiting[connection] = None
@@ -85,27 +48,33 @@ class _Queue:
         if connection in self._waiting:
             connection.mute(lambda: self._left(connection))
 
-    def first_can_proceed(self) -> bool:
+    def _first_can_proceed(self) -> bool:
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
 
     def advance(self) -> None:
         purgatory = self._acceptor.waiting
-        while self._waiting and not self.throttled:
+        while self._waiting and not self._is_throttled:
             if not self._first_is_charged:
                 self._first_is_charged = True
                 throttle_ms = self._acceptor.quotas.record(self._listener, self._acceptor.now_ms())
                 if throttle_ms > 0:
-                    self.throttled = True
-                    purgatory.delay(_Throttled(self, throttle_ms))
+                    self._is_throttled = True
+                    purgatory.delay(DelayedAction(throttle_ms, self._end_throttle))
                     return
-            if not self.first_can_proceed():
-                purgatory.try_complete_else_watch(_WaitsForSlot(self), [self])
+            if not self._first_can_proceed():
+                # After a longer wait, `advance` starts another one.
+                waits = DelayedAction(MAX_THROTTLE_TIME_MS, self.advance, self._first_can_proceed)
+                purgatory.try_complete_else_watch(waits, [self])
                 return
             connection = next(iter(self._waiting))
             del self._waiting[connection]
             self._first_is_charged = False
             if not connection.closed:
                 self._acceptor.admit_waiting(self._listener, connection)
+
+    def _end_throttle(self) -> None:
+        self._is_throttled = False
+        self.advance()
 
     def _left(self, connection: Connection) -> None:
         # The first one is charged already; `advance` drops it.
@@ -157,7 +126,7 @@ class Acceptor:
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:
             self._journal_refusal(connection, f"connection rate of {address} exceeds its quota", throttle_ms)
-            closing = _ClosedLater(connection, throttle_ms)
+            closing = DelayedAction(throttle_ms, connection.abort)
             connection.mute(closing.force_complete)
             self.waiting.delay(closing)
         elif not self._add(listener, connection):

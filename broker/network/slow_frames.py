@@ -7,8 +7,7 @@ send a few bytes could reserve everything. Kafka has no such check, and by defau
 from collections.abc import Iterable
 
 from sluice.protocol.frame import FramePool
-from sluice.purgatory.operation import DelayedOperation
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.scheduler import Scheduler
 
 from .connection import Connection
 
@@ -17,21 +16,8 @@ CHECK_MS = 2_000
 LEAST_BYTES = 128 * 1024
 
 
-class _Check(DelayedOperation):
-    __slots__ = ("_frames",)
-
-    def __init__(self, frames: "SlowFrames") -> None:
-        super().__init__(CHECK_MS)
-        self._frames = frames
-
-    def on_complete(self) -> None:
-        self._frames.check()
-
-
 class SlowFrames:
-    def __init__(
-        self, pool: FramePool, connections: Iterable[Connection], scheduler: DelayedOperationPurgatory
-    ) -> None:
+    def __init__(self, pool: FramePool, connections: Iterable[Connection], scheduler: Scheduler) -> None:
         self._pool = pool
         self._connections = connections
         self._scheduler = scheduler
@@ -41,9 +27,9 @@ class SlowFrames:
     def _watch(self) -> None:
         if self._received is None:
             self._received = {}
-            self._scheduler.delay(_Check(self))
+            self._scheduler.schedule_once(CHECK_MS, self._check)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         before, self._received = self._received, None
         if before is None or not self._pool.has_waiting:
             return
@@ -55,4 +41,4 @@ class SlowFrames:
                 )
         if self._pool.has_waiting:
             self._received = now
-            self._scheduler.delay(_Check(self))
+            self._scheduler.schedule_once(CHECK_MS, self._check)

@@ -11,7 +11,6 @@ from sluice.broker.exchange.exchange import Exchange
 from sluice.config.broker_config import Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.frame import FramePool, FrameReader
-from sluice.purgatory.operation import DelayedOperation
 from sluice.quotas.store import Address
 
 from .acceptor import Acceptor
@@ -39,17 +38,6 @@ _LIMITS = (
 _SHORTEST_IDLE_CHECK_MS, _LONGEST_IDLE_CHECK_MS = 100, 5_000
 # For responses in flight: a stop must complete within a second.
 STOP_GRACE_S = 0.2
-
-
-class _IdleCheck(DelayedOperation):
-    __slots__ = ("_server",)
-
-    def __init__(self, server: "SocketServer") -> None:
-        super().__init__(server.idle_check_ms)
-        self._server = server
-
-    def on_complete(self) -> None:
-        self._server.close_idle()
 
 
 class SocketServer:
@@ -84,7 +72,7 @@ class SocketServer:
         broker.cluster.retained_by.append(self._unsent_responses.close_readers_of)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
-        self.idle_check_ms = max(_SHORTEST_IDLE_CHECK_MS, min(self._max_idle_ms // 10, _LONGEST_IDLE_CHECK_MS))
+        self._idle_check_ms = max(_SHORTEST_IDLE_CHECK_MS, min(self._max_idle_ms // 10, _LONGEST_IDLE_CHECK_MS))
 
     async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
         """Bind every listener and accept connections.
@@ -110,7 +98,7 @@ class SocketServer:
         self._limit_connections()
         self.broker.on_configured.append(self._limit_connections)
         self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)
-        self.close_idle()
+        self._close_idle()
 
     def refuse(self, name: str) -> Callable[[], None]:
         """Refuse a listener's new clients until the returned function is called."""
@@ -147,7 +135,7 @@ class SocketServer:
             await asyncio.wait([self._stopped], timeout=STOP_GRACE_S)
         self.cut()
 
-    def close_idle(self) -> None:
+    def _close_idle(self) -> None:
         """Close connections idle for `connections.max.idle.ms`, now and periodically.
 
         As on Kafka, a connection whose client waits for a response is idle, too.
@@ -161,7 +149,7 @@ class SocketServer:
                     connection.cut()
                 else:
                     connection.abort()
-        self.broker.scheduler.delay(_IdleCheck(self))
+        self.broker.scheduler.schedule_once(self._idle_check_ms, self._close_idle)
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
         """Return None for PLAINTEXT. Raises ConfigError."""
