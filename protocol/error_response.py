@@ -96,12 +96,12 @@ def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
     return response
 
 
-def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Message:
-    """Return the response in which everything failed."""
+def fail(api_key: int, version: int, request: Message, code: ErrorCode, message: str | None = None) -> Message:
+    """Return the response in which everything failed, with `message` beside each code."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return _no_user_altered(request, code)
-    response = _failed(API_KEYS[api_key].response, code)
-    _fail_lists(response, version, request, code)
+    response = _failed(API_KEYS[api_key].response, code, None, message)
+    _fail_lists(response, version, request, code, message)
     return response
 
 
@@ -282,7 +282,7 @@ def _overwrite(
     return count
 
 
-def _fail_lists(response: Message, version: int, request: Message, code: ErrorCode) -> None:
+def _fail_lists(response: Message, version: int, request: Message, code: ErrorCode, message: str | None) -> None:
     for field in fields_of(type(response)):
         if version not in field.versions or not field.is_array or field.struct is None:
             continue
@@ -291,12 +291,12 @@ def _fail_lists(response: Message, version: int, request: Message, code: ErrorCo
             continue
         failed: list[Message] = getattr(response, field.name)
         for item in getattr(request, requested.name) or ():
-            failed.append(_failed(field.struct, code, item))
+            failed.append(_failed(field.struct, code, item, message))
             if isinstance(item, Message):
-                _fail_lists(failed[-1], version, item, code)
+                _fail_lists(failed[-1], version, item, code, message)
 
 
-def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message:
+def _failed(cls: type[Message], code: ErrorCode, like: object = None, message: str | None = None) -> Message:
     item = cls() if like is None else _same(cls, like)
     for field in fields_of(cls):
         value = field.meaning.on_error
@@ -309,6 +309,8 @@ def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message
         elif value == "kept":
             value = getattr(like, field.name)
         setattr(item, field.name, value)
+    if message is not None and _error_code(cls) is not None and hasattr(item, "error_message"):
+        item.error_message = message
     return item
 
 

@@ -10,7 +10,7 @@ from sluice.broker.controller.reassignment import changes_factor, is_reassigned,
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.expired import expired
+from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_partition_reassignments import (
@@ -28,7 +28,7 @@ API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 
 def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _denied(ctx, request, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
@@ -42,28 +42,6 @@ def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, bro
                 name=topic.name,
                 partitions=[
                     _reassign(ctx, broker, topic.name, requested, may_change_factor) for requested in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
-    )
-
-
-def _denied(
-    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, denial: str
-) -> AlterPartitionReassignmentsResponse:
-    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return AlterPartitionReassignmentsResponse(
-        error_code=code,
-        error_message=denial,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=partition.partition_index, error_code=code, error_message=denial
-                    )
-                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -6,6 +6,7 @@ Brokers reject requests for controllers (KIP-919).
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.cache import Node
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
@@ -13,23 +14,20 @@ from sluice.protocol.apis.describe_cluster import (
     DescribeClusterResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("DescribeCluster", "0-2")
 
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker) -> DescribeClusterResponse:
+def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker) -> Message:
     if request.endpoint_type == _CONTROLLERS:
-        return _error_response(
-            ctx,
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
-        )
+        problem = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return failed(ctx, request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, problem)
     if request.endpoint_type != _BROKERS:
-        return _error_response(
-            ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
-        )
+        problem = f"Unsupported endpoint type {request.endpoint_type}"
+        return failed(ctx, request, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, problem)
     metadata = broker.metadata
     nodes = metadata.brokers if request.include_fenced_brokers else metadata.live_brokers
     unregistered = broker.cluster.unregistered
@@ -52,8 +50,3 @@ def _broker(ctx: RequestContext, node: Node, *, is_fenced: bool) -> DescribeClus
     return DescribeClusterBroker(
         broker_id=node.node_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=is_fenced
     )
-
-
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:
-    ctx.error_code = code
-    return DescribeClusterResponse(error_code=code, error_message=message)

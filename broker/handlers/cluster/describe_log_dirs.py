@@ -9,6 +9,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.describe_log_dirs import (
@@ -19,6 +20,7 @@ from sluice.protocol.apis.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("DescribeLogDirs", "0-5")
 
@@ -29,10 +31,9 @@ def log_dir(logs: LogManager) -> str:
     return _MEMORY if logs.directory is None else logs.directory.path
 
 
-def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker) -> DescribeLogDirsResponse:
+def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker) -> Message:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
-        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = broker.metadata.topics
     requested: dict[str, set[int]] = {}
     if request.topics is None:

@@ -4,7 +4,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.expired import expired
+from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.elect_leaders import (
@@ -24,16 +24,14 @@ _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Elec
 def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) -> Message:
     """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     if request.topic_partitions is not None and not request.topic_partitions:
         return ElectLeadersResponse()
     if request.timeout_ms <= 0:
         return expired(ctx, request)
     election = _ELECTIONS.get(request.election_type)
     if election is None:
-        return _error_response(
-            ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
-        )
+        return failed(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
         topics = list(broker.metadata.topics.values())
         return ElectLeadersResponse(
@@ -72,22 +70,6 @@ def _elect(ctx: RequestContext, broker: Broker, name: str, index: int, election:
     if error:
         return _failed(ctx, index, error, error.message)
     return PartitionResult(partition_id=index, error_message=None)
-
-
-def _error_response(
-    ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode, message: str
-) -> ElectLeadersResponse:
-    ctx.error_code = code
-    return ElectLeadersResponse(
-        error_code=code,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=requested.topic,
-                partition_result=[_failed(ctx, index, code, message) for index in requested.partitions],
-            )
-            for requested in request.topic_partitions or ()
-        ],
-    )
 
 
 def _failed(ctx: RequestContext, index: int, code: ErrorCode, message: str) -> PartitionResult:

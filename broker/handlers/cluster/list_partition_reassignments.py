@@ -9,6 +9,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.reassignment import is_reassigned
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.list_partition_reassignments import (
@@ -18,15 +19,14 @@ from sluice.protocol.apis.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("ListPartitionReassignments", "0", forwarded=True)
 
 
-def handle(
-    ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: Broker
-) -> ListPartitionReassignmentsResponse:
+def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
-        return _denied(ctx, request, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     topics = broker.metadata.topics
     if request.topics is None:
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
@@ -40,23 +40,6 @@ def handle(
                 listed += [one] if one.partitions else []
     ongoing = [topic for topic in listed if topic.partitions]
     return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
-
-
-def _denied(
-    ctx: RequestContext, request: ListPartitionReassignmentsRequest, denial: str
-) -> ListPartitionReassignmentsResponse:
-    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ListPartitionReassignmentsResponse(
-        error_code=code,
-        error_message=denial,
-        topics=[
-            OngoingTopicReassignment(
-                name=topic.name,
-                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics or ()
-        ],
-    )
 
 
 def _list(name: str, partitions: Iterable[Partition]) -> OngoingTopicReassignment:

@@ -5,25 +5,23 @@ Follows ReplicationControlManager.unregisterBroker. Its replicas stay assigned t
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("UnregisterBroker", "0", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: UnregisterBrokerRequest, broker: Broker) -> UnregisterBrokerResponse:
+def handle(ctx: RequestContext, request: UnregisterBrokerRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     cluster, node_id = broker.cluster, request.broker_id
     if node_id not in cluster.brokers or node_id in cluster.unregistered:
         message = f"Broker ID {node_id} is not currently registered"
-        return _error_response(ctx, ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    failed = cluster.unregister(node_id)
-    return _error_response(ctx, failed, failed.message) if failed else UnregisterBrokerResponse(error_message=None)
-
-
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> UnregisterBrokerResponse:
-    ctx.error_code = code
-    return UnregisterBrokerResponse(error_code=code, error_message=message)
+        return failed(ctx, request, ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    if code := cluster.unregister(node_id):
+        return failed(ctx, request, code, code.message)
+    return UnregisterBrokerResponse(error_message=None)

@@ -13,6 +13,7 @@ from sluice.broker.metadata.features import (
     is_metadata_version_enough,
 )
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.update_features import (
@@ -22,6 +23,7 @@ from sluice.protocol.apis.update_features import (
     UpdateFeaturesResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("UpdateFeatures", "0-2", forwarded=True)
 
@@ -30,18 +32,16 @@ _FAILED = "The update failed for all features since the following feature had an
 _RESULTS_UNTIL = 1
 
 
-def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) -> UpdateFeaturesResponse:
+def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     updates = request.feature_updates
     levels = {update.feature: update.max_version_level for update in updates}
     problem = next(filter(None, (_problem(broker, update, levels) for update in updates)), None)
     if problem is not None:
-        return _error_response(ctx, ErrorCode.INVALID_UPDATE_VERSION, _FAILED + problem)
-    if not request.validate_only:
-        failed = broker.cluster.update_features(levels)
-        if failed:
-            return _error_response(ctx, failed, failed.message)
+        return failed(ctx, request, ErrorCode.INVALID_UPDATE_VERSION, _FAILED + problem)
+    if not request.validate_only and (code := broker.cluster.update_features(levels)):
+        return failed(ctx, request, code, code.message)
     results = updates if ctx.version <= _RESULTS_UNTIL else ()
     return UpdateFeaturesResponse(
         error_message=None,
@@ -83,8 +83,3 @@ def _problem(broker: Broker, update: FeatureUpdateKey, levels: Mapping[str, int]
         return None
     needed = f"{METADATA_VERSION} level {feature.needed_metadata_version}"
     return f"{invalid}{name} could not be set to {level} because it depends on {needed}"
-
-
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> UpdateFeaturesResponse:
-    ctx.error_code = code
-    return UpdateFeaturesResponse(error_code=code, error_message=message)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_client_quotas import (
@@ -18,18 +19,19 @@ from sluice.protocol.apis.alter_client_quotas import (
     EntryResult,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.quotas.client_quotas import TYPES, Entity
 
 API = served("AlterClientQuotas", "0-1", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broker) -> AlterClientQuotasResponse:
+def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broker) -> Message:
     """Alter each entity as a whole.
 
     As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
-        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results: dict[frozenset[tuple[str, str | None]] | int, EntryResult] = {}
     for entry in request.entries:
         entity = {part.entity_type: part.entity_name for part in entry.entity}
@@ -68,8 +70,8 @@ def alter(
     if problem is not None:
         return ErrorCode.INVALID_REQUEST, problem
     if not validate_only:
-        if cluster.metadata_log is not None and (failed := cluster.metadata_log.quotas_altered(entity, changes)):
-            return failed, failed.message
+        if cluster.metadata_log is not None and (code := cluster.metadata_log.quotas_altered(entity, changes)):
+            return code, code.message
         cluster.client_quotas.alter(entity, changes)
     return ErrorCode.NONE, None
 
@@ -81,8 +83,3 @@ def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str |
         error_message=message,
         entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
     )
-
-
-def _denied(ctx: RequestContext, entry: EntryData) -> EntryResult:
-    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return EntryResult(error_code=code, error_message=code.message, entity=entry.entity)

@@ -4,6 +4,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.broker_configs import is_alterable
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, ApiError
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.config.setting import DEFAULT_CONFIG, UNKNOWN_TYPE, Setting
@@ -16,6 +17,7 @@ from sluice.protocol.apis.describe_configs import (
     DescribeConfigsSynonym,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 from .authorization import unauthorized
 
@@ -37,12 +39,9 @@ CONFIG_TYPES = {
 }
 
 
-def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: Broker) -> DescribeConfigsResponse:
+def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: Broker) -> Message:
     if not all(broker.configs.is_served(resource.resource_type) for resource in request.resources):
-        invalid = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
-        return DescribeConfigsResponse(
-            results=[_error_result(ctx, resource, invalid) for resource in request.resources]
-        )
+        return failed(ctx, request, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
     return DescribeConfigsResponse(
         results=[_describe(ctx, broker, request, resource) for resource in request.resources]
     )

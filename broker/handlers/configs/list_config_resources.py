@@ -3,6 +3,7 @@
 from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.list_config_resources import (
@@ -11,21 +12,20 @@ from sluice.protocol.apis.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("ListConfigResources", "0-1")
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-def handle(ctx: RequestContext, request: ListConfigResourcesRequest, broker: Broker) -> ListConfigResourcesResponse:
+def handle(ctx: RequestContext, request: ListConfigResourcesRequest, broker: Broker) -> Message:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
-        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
     requested = request.resource_types or supported
     if not set(supported).issuperset(requested):
-        code = ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-        return ListConfigResourcesResponse(error_code=code)
+        return failed(ctx, request, ErrorCode.UNSUPPORTED_VERSION)
     stores = broker.configs.stores
     return ListConfigResourcesResponse(
         config_resources=[

@@ -5,10 +5,12 @@ Follows AclApis.handleCreateAcls and AclControlManager.createAcls, with the same
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.protocol.apis.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 from .describe_acls import expect_known
 
@@ -17,27 +19,27 @@ API = served("CreateAcls", "0-3", forwarded=True)
 _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
-def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> CreateAclsResponse:
+def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> Message:
     creations = request.creations
     for requested in creations:
         expect_known(
             requested.resource_type, requested.resource_pattern_type, requested.operation, requested.permission_type
         )
     if broker.authorizer is None:
-        return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        return failed(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = ctx.array(_acl(requested) for requested in creations)
     if any(_is_filter(acl) for acl in acls):
-        return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        return failed(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     results = [_result(ctx, _problem(acl)) for acl in acls]
     valid = ctx.array((acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code)
-    failed = broker.cluster.acls.create(acl for acl, _ in valid)
-    if failed:
-        ctx.error_code = ctx.error_code or failed
+    code = broker.cluster.acls.create(acl for acl, _ in valid)
+    if code:
+        ctx.error_code = ctx.error_code or code
         for _, result in valid:
-            result.error_code = failed
-            result.error_message = _TOO_MANY if failed == ErrorCode.POLICY_VIOLATION else failed.message
+            result.error_code = code
+            result.error_message = _TOO_MANY if code == ErrorCode.POLICY_VIOLATION else code.message
     return CreateAclsResponse(results=results)
 
 
@@ -89,10 +91,3 @@ def _result(ctx: RequestContext, problem: str | None) -> AclCreationResult:
         return AclCreationResult()
     ctx.error_code = ctx.error_code or ErrorCode.INVALID_REQUEST
     return AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
-
-
-def _error_response(
-    ctx: RequestContext, request: CreateAclsRequest, code: ErrorCode, message: str | None
-) -> CreateAclsResponse:
-    ctx.error_code = code
-    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in request.creations])

@@ -5,6 +5,7 @@ Follows AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
@@ -16,6 +17,7 @@ from sluice.protocol.apis.delete_acls import (
     DeleteAclsResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 from .describe_acls import expect_known
 
@@ -24,7 +26,7 @@ API = served("DeleteAcls", "0-3", forwarded=True)
 _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
 
 
-def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> DeleteAclsResponse:
+def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> Message:
     for requested in request.filters:
         expect_known(
             requested.resource_type_filter,
@@ -33,18 +35,17 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> D
             requested.permission_type,
         )
     if broker.authorizer is None:
-        return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        return failed(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = broker.cluster.acls
     filters = ctx.array(_filter(requested) for requested in request.filters)
     found = ctx.array(acls.matching(requested) if _problem(requested) is None else [] for requested in filters)
     removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
-        return _error_response(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
-    failed = acls.delete(removed)
-    if failed:
-        return _error_response(ctx, request, failed, failed.message)
+        return failed(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
+    if code := acls.delete(removed):
+        return failed(ctx, request, code, code.message)
     return DeleteAclsResponse(
         filter_results=[
             _result(ctx, _problem(requested), matching) for requested, matching in zip(filters, found, strict=True)
@@ -92,10 +93,3 @@ def _result(ctx: RequestContext, problem: str | None, matching: list[Acl]) -> De
             for acl in matching
         ],
     )
-
-
-def _error_response(
-    ctx: RequestContext, request: DeleteAclsRequest, code: ErrorCode, message: str
-) -> DeleteAclsResponse:
-    ctx.error_code = code
-    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(code, message) for _ in request.filters])

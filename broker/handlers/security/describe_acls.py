@@ -7,6 +7,7 @@ from itertools import groupby
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import RemoteProtocolError
@@ -17,11 +18,12 @@ from sluice.protocol.apis.describe_acls import (
     DescribeAclsResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("DescribeAcls", "0-3")
 
 
-def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) -> DescribeAclsResponse:
+def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) -> Message:
     requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,
@@ -33,9 +35,9 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) ->
     )
     expect_known(request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
     if broker.authorizer is None:
-        return _error_response(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+        return failed(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
-        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     found = broker.cluster.acls.matching(requested)
     return DescribeAclsResponse(
         resources=[
@@ -62,8 +64,3 @@ def expect_known(*numbers: int) -> None:
     """Raise if any number is UNKNOWN (0), on which Kafka closes the connection."""
     if 0 in numbers:
         raise RemoteProtocolError("ACL request: UNKNOWN (0) as type of a resource, pattern, operation or permission")
-
-
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeAclsResponse:
-    ctx.error_code = code
-    return DescribeAclsResponse(error_code=code, error_message=message)

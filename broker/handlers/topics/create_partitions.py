@@ -12,7 +12,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.expired import expired
+from sluice.broker.requests.failed import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import create_partitions as api

@@ -8,7 +8,7 @@ from sluice.broker.controller.configs.resource import CONFIG_SOURCES
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import METADATA_TOPIC, Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.expired import expired
+from sluice.broker.requests.failed import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import create_topics as api

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.expired import expired
+from sluice.broker.requests.failed import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_topics import (
