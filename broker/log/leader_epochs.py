@@ -10,8 +10,6 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochs:
     """Epochs with their start offsets; both ascend."""
 
-    __slots__ = ("_epochs", "_start_offsets", "latest")
-
     def __init__(self) -> None:
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []

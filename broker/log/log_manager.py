@@ -23,8 +23,6 @@ class LogManager:
     They are in `directory`, or in up to `memory_bytes` (`sluice.log.memory.bytes`) of memory if it is None.
     """
 
-    __slots__ = ("_accept_appends", "_errors_of", "_logs", "_storage", "budget", "directory")
-
     def __init__(self, memory_bytes: int, directory: "LogDirectory | None" = None) -> None:
         self.directory = directory
         self._storage = MemoryStorage(memory_bytes)

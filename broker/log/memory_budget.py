@@ -31,21 +31,6 @@ class EvictableLog(Protocol):
 
 
 class MemoryBudget:
-    __slots__ = (
-        "_logs",
-        "_of_deleted",
-        "_order",
-        "_reclaimed",
-        "_spare",
-        "_wanted_bytes",
-        "_watched",
-        "largest_segment_bytes",
-        "limit_bytes",
-        "retained",
-        "retained_by",
-        "used_bytes",
-    )
-
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.largest_segment_bytes = limit_bytes // SEGMENTS_IN_BUDGET

@@ -14,8 +14,6 @@ FIRST_SEGMENT_BYTES = PAGE_BYTES
 
 
 class MemoryStorage:
-    __slots__ = ("budget",)
-
     def __init__(self, memory_bytes: int) -> None:
         self.budget = MemoryBudget(memory_bytes)
 

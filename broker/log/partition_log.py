@@ -40,26 +40,6 @@ Validation = Callable[[], Appendable | InvalidRecords]
 
 
 class PartitionLog:
-    __slots__ = (
-        "_append_config",
-        "_epochs",
-        "_error_of",
-        "_producers",
-        "_rolls_after",
-        "_short_append_config",
-        "config",
-        "first_dirty_offset",
-        "has_followers",
-        "high_watermark",
-        "last_stable_offset",
-        "log_end_offset",
-        "log_start_offset",
-        "name",
-        "segment_list",
-        "size_in_bytes",
-        "storage",
-    )
-
     def __init__(self, name: str, config: LogConfig, storage: LogStorage, restored: RestoredLog | None = None) -> None:
         self.name = name
         self.log_start_offset = 0

@@ -109,8 +109,6 @@ class LastRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verification:
-    __slots__ = ("epoch", "lowest_sequence", "raises_epochs", "started_ms")
-
     def __init__(self, epoch: int, sequence: int, raises_epochs: bool, now_ms: int) -> None:
         self.epoch = epoch
         self.lowest_sequence = sequence
@@ -126,8 +124,6 @@ class Verification:
 
 
 class ProducerEntry:
-    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp")
-
     def __init__(self) -> None:
         self.epoch = NO_EPOCH
         self.coordinator_epoch = NO_EPOCH
@@ -151,8 +147,6 @@ class ProducerEntry:
 
 
 class ProducerState:
-    __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated", "_verifications")
-
     def __init__(self, partition: str) -> None:
         self._partition = partition
         self._entries: dict[int, ProducerEntry] = {}

@@ -21,23 +21,6 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class Segment:
-    __slots__ = (
-        "_ends",
-        "_last_offsets",
-        "_ready",
-        "_timestamps",
-        "_view",
-        "base_offset",
-        "capacity",
-        "charged_bytes",
-        "continues",
-        "last_append_ms",
-        "max_timestamp",
-        "memory",
-        "next_offset",
-        "size",
-    )
-
     def __init__(self, base_offset: int, memory: SegmentMemory, now_ms: int, *, continues: bool = False) -> None:
         self.base_offset = base_offset
         self.continues = continues

@@ -47,8 +47,6 @@ class WholeSegment(NamedTuple):
 class SegmentList:
     """Segments, oldest first; the last is active. Reads require one."""
 
-    __slots__ = ("_base_offsets", "ordered")
-
     def __init__(self, segments: Sequence[LogSegment] = ()) -> None:
         self.ordered = list(segments)
         self._base_offsets = [segment.base_offset for segment in segments]

@@ -31,8 +31,6 @@ class _Small(bytearray):
 class SegmentMemory:
     """Memory behind a writable `view`, initially zero."""
 
-    __slots__ = ("resident_bytes", "view")
-
     def __init__(self, view: memoryview, resident_bytes: int) -> None:
         self.view = view
         self.resident_bytes = resident_bytes
@@ -53,8 +51,6 @@ class SegmentMemory:
 
 class RetainedMemory:
     """Memory of deleted segments that responses still reference."""
-
-    __slots__ = ("_references", "size_in_bytes")
 
     def __init__(self) -> None:
         self.size_in_bytes = 0
@@ -78,8 +74,6 @@ class RetainedMemory:
 
 class SpareMemory:
     """Mappings without content, for new segments of the same sizes. The system may take their pages (MADV_FREE)."""
-
-    __slots__ = ("_by_size", "size_in_bytes")
 
     def __init__(self) -> None:
         self.size_in_bytes = 0

@@ -30,8 +30,6 @@ AT_ONCE = 16
 class Watch:
     """The functions to call when a socket is ready, which `FairLoop` registers as the data of its key."""
 
-    __slots__ = ("reader", "writer")
-
     def __init__(self) -> None:
         self.reader: Callable[[], object] | None = None
         self.writer: Callable[[], object] | None = None

@@ -62,8 +62,6 @@ def shape_transport(connection: Connection, broker: Broker) -> "ShapedTransport 
 
 
 class RateLimiter:
-    __slots__ = ("_free_ms", "bytes_per_s", "piece_bytes")
-
     def __init__(self, bytes_per_s: float) -> None:
         self.bytes_per_s = bytes_per_s
         self.piece_bytes = max(1, int(bytes_per_s * PIECE_MS / 1e3))

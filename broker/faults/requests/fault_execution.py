@@ -45,8 +45,6 @@ class RuleHit(NamedTuple):
 class ResponseFrame:
     """A response frame that actions may change before it is sent."""
 
-    __slots__ = ("close", "copies", "data")
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.copies = 1

@@ -125,8 +125,6 @@ class RouteFaults:
 
 
 class _ClientRules:
-    __slots__ = ("_named", "_number", "unmatched", "unnamed", "with_names")
-
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.unnamed = tuple(fault for fault in faults if not fault.match.names)
         self.with_names = [fault for fault in faults if fault.match.names]

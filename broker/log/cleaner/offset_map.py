@@ -17,8 +17,6 @@ class OffsetMap:
     The key `k` is in `shards[hash(k) & SHARD_MASK]`.
     """
 
-    __slots__ = ("latest_offset", "most_keys", "shards")
-
     def __init__(self, most_keys: int) -> None:
         self.most_keys = most_keys
         self.latest_offset = -1

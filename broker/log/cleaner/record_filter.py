@@ -50,8 +50,6 @@ Remains = tuple[memoryview | bytes, int]
 
 
 class BatchCleaner:
-    __slots__ = ("_delete_retention_ms", "_high_watermark", "_last_records", "_now_ms", "_offsets", "_transactions")
-
     def __init__(
         self,
         offsets: OffsetMap,

@@ -17,8 +17,6 @@ from .offset_map import SHARD_MASK, OffsetMap
 class Section:
     """The records of one batch and the position of a pass. Raises InvalidRecords if unreadable."""
 
-    __slots__ = ("_data", "_ends", "_header", "_left", "_position", "_starts", "dropped", "kept_tombstone")
-
     def __init__(self, header: BatchHeader, batch: memoryview) -> None:
         section, failure = decompress(header.compression, batch[HEADER_BYTES:], header.magic, MAX_SECTION_BYTES)
         if failure is not None:

@@ -15,8 +15,6 @@ _NO_CONTROL_TYPE = -1
 
 
 class CleanedTransactions:
-    __slots__ = ("_aborted", "_next_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen", "kept")
-
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._aborted: Iterator[AbortedTransaction] = iter(sorted(aborted, key=lambda txn: txn.first_offset))
         self._next_aborted = next(self._aborted, None)

@@ -53,8 +53,6 @@ class StorageHost(Protocol):
 
 
 class DirectoryStorage:
-    __slots__ = ("_host", "_is_forgotten", "directory")
-
     def __init__(self, directory: PartitionDirectory, host: StorageHost) -> None:
         self.directory = directory
         self._host = host

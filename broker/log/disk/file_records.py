@@ -34,8 +34,6 @@ class CorruptSegmentError(OSError):
 class FileRecords:
     """The first `size` bytes of a file, which are whole batches."""
 
-    __slots__ = ("_directory", "_handle", "base_offset", "recently_used", "size", "suffix")
-
     def __init__(self, directory: PartitionDirectory, base_offset: int, size: int, suffix: str = "") -> None:
         self._directory = directory
         self.base_offset = base_offset

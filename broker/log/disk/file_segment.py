@@ -26,17 +26,6 @@ _UNKNOWN = -2
 
 
 class FileSegment(FileRecords):
-    __slots__ = (
-        "_checked_bytes",
-        "_index",
-        "_max_timestamp",
-        "_offset_of_max",
-        "_since_index_entry",
-        "capacity",
-        "last_append_ms",
-        "next_offset",
-    )
-
     continues = False
 
     def __init__(

@@ -15,8 +15,6 @@ Action = Callable[[], None]
 class Flusher:
     """One thread, started for the first job."""
 
-    __slots__ = ("_done", "_pending", "_thread", "_todo")
-
     def __init__(self) -> None:
         self._todo: SimpleQueue[tuple[Action, Action | None] | None] = SimpleQueue()
         self._done: SimpleQueue[Action | None] = SimpleQueue()

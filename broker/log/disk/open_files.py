@@ -19,8 +19,6 @@ class UsesFile(Protocol):
 
 
 class OpenFiles:
-    __slots__ = ("_users", "limit")
-
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._users: dict[UsesFile, None] = {}

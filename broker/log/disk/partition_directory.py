@@ -20,20 +20,6 @@ class Flushable(Protocol):
 
 
 class PartitionDirectory:
-    __slots__ = (
-        "config",
-        "failing",
-        "flush_messages",
-        "flushed_ms",
-        "index_interval_bytes",
-        "most_index_entries",
-        "open_files",
-        "path",
-        "recovery_point",
-        "snapshot",
-        "unflushed",
-    )
-
     def __init__(self, path: str, config: LogConfig, open_files: OpenFiles) -> None:
         self.path = path
         self.open_files = open_files

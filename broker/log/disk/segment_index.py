@@ -24,8 +24,6 @@ class CorruptIndexError(Exception):
 class SegmentIndex:
     """Both indexes; offsets are relative."""
 
-    __slots__ = ("_offsets", "_positions", "_saved", "_saved_times", "_times")
-
     def __init__(self) -> None:
         self._offsets = array("I")
         self._positions = array("I")

@@ -34,7 +34,7 @@ def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
 )
 def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
     storage, log = storage_and_log()
-    monkeypatch.setattr(PartitionLog, "size_in_bytes", log_bytes)
+    monkeypatch.setattr(log, "size_in_bytes", log_bytes)
     monkeypatch.setattr(storage.budget, "largest_segment_bytes", 8 * FIRST_SEGMENT_BYTES)
     assert storage.begin_segment(log, 0, size, 0, NOW_MS).charged_bytes == capacity
 
