@@ -5,7 +5,6 @@ from typing import Self, cast
 
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.replica_manager import ReplicaManager
-from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.security.acl.authorizer import Authorizer
 from sluice.purgatory.scheduler import Scheduler
 from sluice.purgatory.timer import Timer
@@ -30,8 +29,8 @@ class BrokerNode(ClusterMember):
         self.features = cluster.features
         self.scheduler = Scheduler(self.timer)
         enforces_acls = bool(self.config.text("authorizer.class.name"))
-        self.authorizer = Authorizer(self.config, cluster.acls) if enforces_acls else None
-        self.auth = AuthHelper(self.authorizer)
+        self.auth = Authorizer(self.config, cluster.acls if enforces_acls else None)
+        self.authorizer = self.auth if enforces_acls else None
         self._producer_ids = iter(range(0))
 
     def leader_of(self, partition: Partition) -> Self | None:

@@ -5,14 +5,20 @@ records; names are Kafka's: AclOperation, AclPermissionType, ResourceType, Patte
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 WILDCARD = "*"  # every resource (as a literal name) or every host
 WILDCARD_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
 
 
-class ResourceType(IntEnum):
+class _Number(IntEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)  # UNKNOWN
+
+
+class ResourceType(_Number):
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -22,24 +28,16 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> "ResourceType":
-        return cls.UNKNOWN
 
-
-class PatternType(IntEnum):
+class PatternType(_Number):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2  # in a filter: all patterns that match the name
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def _missing_(cls, value: object) -> "PatternType":
-        return cls.UNKNOWN
 
-
-class AclOperation(IntEnum):
+class AclOperation(_Number):
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -57,20 +55,12 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def _missing_(cls, value: object) -> "AclOperation":
-        return cls.UNKNOWN
 
-
-class AclPermissionType(IntEnum):
+class AclPermissionType(_Number):
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def _missing_(cls, value: object) -> "AclPermissionType":
-        return cls.UNKNOWN
 
 
 class Acl(NamedTuple):

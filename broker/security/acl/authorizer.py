@@ -1,6 +1,6 @@
 """Authorization by the access control lists of the cluster (KIP-11, KIP-801).
 
-Follows StandardAuthorizer and its data. Requires `authorizer.class.name`.
+Follows StandardAuthorizer and its data, and AuthHelper. Requires `authorizer.class.name`.
 
     1. `super.users` are allowed everything.
     2. An entry applies if its pattern matches the name, its principal is the client's or `User:*`, its host is the
@@ -14,12 +14,22 @@ decisions that only filter a response are not logged.
 """
 
 import logging
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
 
-from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from .acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from .acl_store import Acls
 
 _audit = logging.getLogger("sluice.broker.authorizer")
@@ -39,8 +49,39 @@ ANY_NAME = "hardcode"
 _Rule = Acl | str
 
 
+_SUPPORTED_OPERATIONS = {
+    ResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+}
+
+
 class Authorizer:
-    def __init__(self, config: Config, acls: Acls) -> None:
+    def __init__(self, config: Config, acls: Acls | None) -> None:
+        """Allow every operation without `acls`. Produce and Fetch check for that before a call, to save it."""
         self._acls = acls
         self._super_users = frozenset(config.text("super.users").split(";"))
         self._allows_without_acls = config.boolean("allow.everyone.if.no.acl.found")
@@ -56,7 +97,12 @@ class Authorizer:
         log_allowed: bool = True,
         log_denied: bool = True,
     ) -> bool:
-        """Return the decision; the request names the resource `references` times."""
+        """Return the decision; the request names the resource `references` times.
+
+        Without `log_denied` a denial is not logged: another permission may suffice, or only the response is filtered.
+        """
+        if self._acls is None:
+            return True
         principal, host = ctx.session.principal, ctx.session.client_host[1:]
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO
@@ -71,9 +117,71 @@ class Authorizer:
             _audit.log(level, line if line.isprintable() else ascii(line)[1:-1])
         return allowed
 
+    def authorize_cluster(self, ctx: RequestContext, operation: AclOperation, *, log_denied: bool = True) -> bool:
+        return self.authorize(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
+
+    def cluster_denial(self, ctx: RequestContext, operation: AclOperation) -> str | None:
+        """Return the message for CLUSTER_AUTHORIZATION_FAILED; None if authorized.
+
+        The text is Kafka's, with the name of the API where Kafka prints the whole request.
+        """
+        if self.authorize_cluster(ctx, operation):
+            return None
+        return f"Request {ctx.route.api_name} needs {operation.name} permission."
+
+    def filter_denied(
+        self,
+        ctx: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Iterable[str],
+        *,
+        log_denied: bool = True,
+    ) -> Collection[str]:
+        if self._acls is None:
+            return ()
+        counts = Counter(ctx.sliced(names))
+        denied = {
+            name
+            for name, times in ctx.sliced(counts.items())
+            if not self.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
+        }
+        ctx.free(counts)
+        return denied
+
+    def have_hidden_topics(self, ctx: RequestContext, groups: list[set[str]]) -> list[bool]:
+        """Return whether the client may not describe a topic, for the topics of each group, and empty the list."""
+        topics = {topic for group in groups for topic in group}
+        hidden = self.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+        result = [not group.isdisjoint(hidden) for group in groups]
+        ctx.free(groups)
+        return result
+
+    def authorize_any(self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return whether the client may access any name (AuthorizerUtils.authorizeByResourceType)."""
+        may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
+        return may_everything or self.allows_some(
+            ctx.session.principal, ctx.session.client_host[1:], operation, resource_type
+        )
+
+    def authorized_operations(self, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
+        """Return the bit field of KIP-430."""
+        return sum(
+            1 << operation
+            for operation in _SUPPORTED_OPERATIONS[resource_type]
+            if self.authorize(ctx, operation, resource_type, name, log_allowed=False, log_denied=False)
+        )
+
+    def authorized_cluster_operations(self, ctx: RequestContext) -> int:
+        """Return 0 without permission to describe the cluster."""
+        if not self.authorize_cluster(ctx, AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+
     def decide(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> tuple[bool, _Rule]:
+        assert self._acls is not None
         if principal in self._super_users:
             return True, _SUPER_USER
         implying = _IMPLYING[operation]
@@ -96,16 +204,9 @@ class Authorizer:
             return True, _DEFAULT_ALLOW
         return False, _DEFAULT_DENY
 
-    def authorize_by_resource_type(
-        self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
-    ) -> bool:
-        may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
-        return may_everything or self.allows_some(
-            ctx.session.principal, ctx.session.client_host[1:], operation, resource_type
-        )
-
     def allows_some(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether an entry allows all names, or a name or prefix that no DENY entry covers."""
+        assert self._acls is not None
         counting = [
             acl
             for acl in self._acls.of(principal, resource_type)

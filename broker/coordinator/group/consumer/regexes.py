@@ -13,7 +13,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.broker.security.acl.authorizer import Authorizer
 from sluice.text.regex import compile_regex
 
 from .group import ConsumerGroup, regex_record
@@ -32,7 +32,7 @@ class RegexChange(NamedTuple):
 class RegexSubscriptions:
     __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
 
-    def __init__(self, cluster: Cluster, auth: AuthHelper, refresh_interval_ms: int) -> None:
+    def __init__(self, cluster: Cluster, auth: Authorizer, refresh_interval_ms: int) -> None:
         self._auth = auth
         self._cluster = cluster
         self._refresh_interval_ms = refresh_interval_ms
