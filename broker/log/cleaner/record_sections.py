@@ -4,6 +4,8 @@ Both passes can stop and continue, because a batch may exceed one step. Kept rec
 delta is re-encoded if the base timestamp changes.
 """
 
+from collections.abc import Iterator
+
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import HEADER_BYTES, BatchHeader
 from sluice.protocol.records.build import varint
@@ -40,116 +42,54 @@ class Section:
 
     def collect_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
         """Return False if a key does not fit."""
-        data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, room = offsets.shards, offsets.room()
         # No more records than free entries, so that only a full map needs a check.
-        count, limit = min(self._left, most_records, room or most_records), len(data)
-        try:
-            for _ in range(count):
-                byte = data[position]
-                if byte & 1:
-                    raise IndexError(position)
-                if byte < 128:
-                    end = position + 1 + (byte >> 1)
-                    at = position + 2
-                else:
-                    size, at = read_varint(data, position)
-                    end = at + size
-                    at += 1
-                if end > limit:
-                    raise IndexError(end)
-                while data[at] > 127:  # timestamp
-                    at += 1
-                at += 1
-                byte = data[at]
-                if byte < 128:
-                    offset_delta = byte >> 1
-                    at += 1
-                else:
-                    offset_delta, at = read_varint(data, at)
-                byte = data[at]
-                if not byte & 1 and base_offset + offset_delta >= from_offset:
-                    if not room:
-                        return False
-                    if byte < 128:
-                        size = byte >> 1
-                        at += 1
-                    else:
-                        size, at = read_varint(data, at)
-                    if at + size > end:
-                        raise IndexError(at)
-                    key = data[at : at + size]
-                    shards[hash(key) & SHARD_MASK][key] = offsets.latest_offset = base_offset + offset_delta
-                position = end
-        except (IndexError, VarintError):
-            raise _unreadable(self._header) from None
-        self._advance(position, count)
+        for _, _, offset, key, _ in self._records(min(most_records, room or most_records)):
+            if key is not None and offset >= from_offset:
+                if not room:
+                    return False
+                shards[hash(key) & SHARD_MASK][key] = offsets.latest_offset = offset
         return True
 
     def filter_records(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
-        data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, latest_offset = offsets.shards, offsets.latest_offset
-        starts, ends = self._starts, self._ends
-        count, limit = min(self._left, most_records), len(data)
+        for start, end, offset, key, has_value in self._records(most_records):
+            is_latest = key is not None and offset >= shards[hash(key) & SHARD_MASK].get(key, -1)
+            if offset > latest_offset or (is_latest and (has_value or keeps_tombstones)):
+                self._starts.append(start)
+                self._ends.append(end)
+                self.kept_tombstone |= not has_value
+            else:
+                self.dropped = True
+
+    def _records(self, most: int) -> Iterator[tuple[int, int, int, bytes | None, bool]]:
+        """Yield start, end, offset, key and whether there is a value, for each of the next records."""
+        data, base_offset, position = self._data, self._header.base_offset, self._position
+        count = min(self._left, most)
         try:
             for _ in range(count):
-                byte = data[position]
-                if byte & 1:
-                    raise IndexError(position)
-                if byte < 128:
-                    end = position + 1 + (byte >> 1)
-                    at = position + 2
-                else:
-                    size, at = read_varint(data, position)
-                    end = at + size
+                end, at = _end_and_body(data, position)
+                while data[at] > 127:  # timestamp
                     at += 1
-                if end > limit:
-                    raise IndexError(end)
-                while data[at] > 127:
-                    at += 1
-                at += 1
+                byte = data[at + 1]
+                offset_delta, at = (byte >> 1, at + 2) if byte < 128 else read_varint(data, at + 1)
                 byte = data[at]
-                if byte < 128:
-                    offset = base_offset + (byte >> 1)
-                    at += 1
-                else:
-                    offset_delta, at = read_varint(data, at)
-                    offset = base_offset + offset_delta
-                byte = data[at]
+                key = None
                 if byte & 1:
-                    stays = offset > latest_offset
                     at += 1
                 else:
-                    if byte < 128:
-                        size = byte >> 1
-                        at += 1
-                    else:
-                        size, at = read_varint(data, at)
+                    size, at = (byte >> 1, at + 1) if byte < 128 else read_varint(data, at)
                     if at + size > end:
                         raise IndexError(at)
                     key = data[at : at + size]
-                    stays = offset > latest_offset or offset >= shards[hash(key) & SHARD_MASK].get(key, -1)
                     at += size
-                if stays:
-                    has_value = not data[at] & 1
-                    stays = has_value or keeps_tombstones or offset > latest_offset
-                    if stays:
-                        starts.append(position)
-                        ends.append(end)
-                        self.kept_tombstone |= not has_value
-                    else:
-                        self.dropped = True
-                else:
-                    self.dropped = True
+                yield position, end, base_offset + offset_delta, key, not data[at] & 1
                 position = end
         except (IndexError, VarintError):
             raise _unreadable(self._header) from None
-        self._advance(position, count)
-
-    def _advance(self, position: int, records: int) -> None:
         self._position = position
-        self._left -= records
-        if not self._left and position < len(self._data):
+        self._left -= count
+        if not self._left and position < len(data):
             raise _unreadable(self._header)
 
     def keep_all(self) -> None:

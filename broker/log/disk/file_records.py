@@ -39,7 +39,6 @@ class FileRecords:
         self.base_offset = base_offset
         self.size = size
         self.suffix = suffix
-        self.recently_used = False
         self._handle = -1
 
     def path(self, kind: str) -> str:
@@ -139,7 +138,6 @@ class FileRecords:
         return data
 
     def _file(self) -> int:
-        self.recently_used = True
         return self._handle if self._handle >= 0 else self._open()
 
     def _open(self) -> int:

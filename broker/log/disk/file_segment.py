@@ -83,7 +83,6 @@ class FileSegment(FileRecords):
         handle = self._handle
         if handle < 0:
             handle = self._open()
-        self.recently_used = True
         try:
             if os.pwrite(handle, batch, start) != size:
                 self._write_rest(handle, batch, start)

@@ -1,7 +1,4 @@
-"""The bound on open segment files, over all partitions.
-
-The file to close is found by the clock algorithm: a segment used since the last pass gets a second chance.
-"""
+"""The bound on open segment files, over all partitions: the file that was opened first is closed first."""
 
 import resource
 from typing import Protocol
@@ -12,8 +9,6 @@ _AT_LEAST, _AT_MOST = 16, 4096
 
 
 class UsesFile(Protocol):
-    recently_used: bool
-
     def close_file(self) -> None:
         """Close the file; the next use opens it again."""
 
@@ -34,16 +29,10 @@ class OpenFiles:
 
     def opened(self, user: UsesFile) -> None:
         self._users[user] = None
-        while len(self._users) > self.limit:
+        if len(self._users) > self.limit:
             oldest = next(iter(self._users))
             del self._users[oldest]
-            if oldest.recently_used and oldest is not user:
-                oldest.recently_used = False
-                self._users[oldest] = None
-            elif oldest is not user:
-                oldest.close_file()
-            else:
-                self._users[user] = None
+            oldest.close_file()
 
     def closed(self, user: UsesFile) -> None:
         self._users.pop(user, None)

@@ -124,15 +124,3 @@ def test_open_files_stay_within_the_limit(tmp_path: Path) -> None:
         base = segment.base_offset
         assert [header.base_offset for header, _ in segment.batches(base)] == [base, base + 1, base + 2]
         assert len(open_files) <= 4
-
-
-def test_recently_used_file_is_closed_last(tmp_path: Path) -> None:
-    open_files = OpenFiles(3)
-    directory = directory_at(tmp_path, open_files=open_files)
-    busy, *others = [FileSegment.create(directory, base, ROOM, NOW_MS) for base in (0, 10, 20)]
-
-    for segment in (busy, *others):
-        segment.recently_used = segment is busy
-    FileSegment.create(directory, 30, ROOM, NOW_MS)
-    closed = [segment for segment in (busy, *others) if segment._handle < 0]
-    assert closed == others[:1]
