@@ -34,7 +34,6 @@ from .cluster_server import ClusterServer
 
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
-    from sluice.broker.security.authentication_counts import AuthenticationCounts
 
 # Names of Kafka's bean attributes by kind of quota manager.
 _RATE: Callable[[ClientUsage], float] = attrgetter("rate")
@@ -48,6 +47,16 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
         "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,
         "throttle_time": _WAIT,
     },
+}
+
+# Kafka's names of the fields of AuthenticationCounts.
+_AUTHENTICATIONS = {
+    "successful_authentication_total": "successful",
+    "successful_authentication_no_reauth_total": "successful_no_reauth",
+    "failed_authentication_total": "failed",
+    "successful_reauthentication_total": "successful_again",
+    "failed_reauthentication_total": "failed_again",
+    "expired_connections_killed_count": "expired_connections_killed",
 }
 
 
@@ -71,16 +80,16 @@ class BrokerCollector(Collector):
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
-        yield _gauge("sluice_build_info", [([__version__], 1)])
-        yield _gauge("sluice_connections", [([], len(server.connections))])
-        yield _counter("sluice_connections_total", [([], server.accepted)])
-        yield _gauge("sluice_throttled_connections", [([], len(broker.throttled))])
-        yield _gauge("sluice_log_bytes", [([], sum(t.log.size_in_bytes for t in _partitions(broker)))])
-        yield _gauge("sluice_topics", [([], len(broker.metadata.topics))])
-        yield _gauge("sluice_partitions", [([], sum(1 for _ in _partitions(broker)))])
+        yield _family("sluice_build_info", [([__version__], 1)])
+        yield _one("sluice_connections", len(server.connections))
+        yield _one("sluice_connections_total", server.accepted)
+        yield _one("sluice_throttled_connections", len(broker.throttled))
+        yield _one("sluice_log_bytes", sum(t.log.size_in_bytes for t in _partitions(broker)))
+        yield _one("sluice_topics", len(broker.metadata.topics))
+        yield _one("sluice_partitions", sum(1 for _ in _partitions(broker)))
         telemetry = Broker.telemetry.if_made(broker)
-        yield _counter("sluice_telemetry_pushes_total", [([], telemetry.pushes if telemetry else 0)])
-        yield _counter("sluice_telemetry_bytes_total", [([], telemetry.pushed_bytes if telemetry else 0)])
+        yield _one("sluice_telemetry_pushes_total", telemetry.pushes if telemetry else 0)
+        yield _one("sluice_telemetry_bytes_total", telemetry.pushed_bytes if telemetry else 0)
 
     def _requests(self) -> Iterator[Metric]:
         routes = sorted(self._server.exchange.routes, key=lambda route: (route.api_name, route.version))
@@ -90,7 +99,7 @@ class BrokerCollector(Collector):
             by_error = [("NONE", good)] if good else []
             by_error += [(ErrorCode(code).name, count) for code, count in sorted(route.errors.items())]
             rows += [([route.api_name, str(route.version), error], count) for error, count in by_error]
-        yield _counter("sluice_requests_total", rows)
+        yield _family("sluice_requests_total", rows)
         yield _histogram("sluice_request_duration_seconds", _durations(routes), REQUEST_SECONDS_BOUNDS)
 
     def _purgatories(self) -> Iterator[Metric]:
@@ -104,14 +113,14 @@ class BrokerCollector(Collector):
             purgatories += [groups.rebalances, groups.heartbeats]
         if (shares := Broker.share_partitions.if_made(broker)) is not None:
             purgatories.append(shares.locks)
-        yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
+        yield _family("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]
         rows: list[tuple[list[str], list[int], float]] = [([], timer.lateness_counts, timer.lateness_sum_ms / 1e3)]
         yield _histogram("sluice_purgatory_lateness_seconds", rows, bounds)
         kafka = "kafka_server_delayedoperationpurgatory_"
-        yield _gauge(kafka + "purgatorysize", [([p.name], p.watched) for p in purgatories])
-        yield _gauge(kafka + "numdelayedoperations", [([p.name], p.delayed) for p in purgatories])
+        yield _family(kafka + "purgatorysize", [([p.name], p.watched) for p in purgatories])
+        yield _family(kafka + "numdelayedoperations", [([p.name], p.delayed) for p in purgatories])
 
     def _quotas(self) -> Iterator[Metric]:
         broker = self._broker
@@ -129,16 +138,16 @@ class BrokerCollector(Collector):
             throttle += [([kind, c.user, c.client_id], c.throttle_time_total_ms / 1e3) for c in clients]
             for attribute, value_of in attributes.items():
                 rows = [([c.user, c.client_id], value_of(c)) for c in clients]
-                yield _gauge(f"kafka_server_{kind.lower()}_{attribute}", rows)
+                yield _family(f"kafka_server_{kind.lower()}_{attribute}", rows)
                 by_attribute.setdefault(attribute, []).extend(([kind, *labels], value) for labels, value in rows)
             waiting = 0 if manager is None else manager.queue_size
-            yield _gauge(f"kafka_server_{kind.lower()}_queue_size", [([], waiting)])
+            yield _one(f"kafka_server_{kind.lower()}_queue_size", waiting)
         for attribute, rows in by_attribute.items():
-            yield _gauge(f"kafka_server_quota_{attribute}", rows)
+            yield _family(f"kafka_server_quota_{attribute}", rows)
         request = broker.quotas.request
         exempt = [] if request is None else [(list[str](), request.exempt_request_time(now_ms))]
-        yield _gauge("kafka_server_request_exempt_request_time", exempt)
-        yield _counter("sluice_throttle_seconds_total", throttle)
+        yield _family("kafka_server_request_exempt_request_time", exempt)
+        yield _family("sluice_throttle_seconds_total", throttle)
         times = broker.throttler.histograms.by_api.items()
         waits = (
             ([api, sanitize(user), client], each.counts, each.total_ms / 1e3) for (api, user, client), each in times
@@ -160,39 +169,37 @@ class BrokerCollector(Collector):
             rates += [(["", address], each.rate.peek(now_ms)) for address, each in addresses]
             waits = [([name], each.throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
             closed = [([name], each.address_throttle_time.peek(now_ms)) for name, each in quotas.listeners.items()]
-        yield _gauge(SOCKET_SERVER + "broker_connection_accept_rate", rate)
-        yield _gauge(SOCKET_SERVER + "connection_accept_rate", rates)
-        yield _gauge(SOCKET_SERVER + "connection_accept_throttle_time", waits)
-        yield _gauge(SOCKET_SERVER + "ip_connection_accept_throttle_time", closed)
+        yield _family(SOCKET_SERVER + "broker_connection_accept_rate", rate)
+        yield _family(SOCKET_SERVER + "connection_accept_rate", rates)
+        yield _family(SOCKET_SERVER + "connection_accept_throttle_time", waits)
+        yield _family(SOCKET_SERVER + "ip_connection_accept_throttle_time", closed)
 
     def _topics(self) -> Iterator[Metric]:
         node_id, topics = self._broker.node_id, self._broker.metadata.topics
         found = [(name, topics[name].traffic[node_id]) for name in sorted(topics) if node_id in topics[name].traffic]
         prefix = "kafka_server_brokertopicmetrics_"
-        yield _counter(prefix + "messagesin_total", [([name], traffic.records_in) for name, traffic in found])
-        yield _counter(prefix + "bytesin_total", [([name], traffic.bytes_in) for name, traffic in found])
-        yield _counter(prefix + "bytesout_total", [([name], traffic.bytes_out) for name, traffic in found])
+        yield _family(prefix + "messagesin_total", [([name], traffic.records_in) for name, traffic in found])
+        yield _family(prefix + "bytesin_total", [([name], traffic.bytes_in) for name, traffic in found])
+        yield _family(prefix + "bytesout_total", [([name], traffic.bytes_out) for name, traffic in found])
 
     def _fetch_sessions(self) -> Iterator[Metric]:
         sessions = self._broker.fetch_sessions
         prefix = "kafka_server_fetchsessioncache_"
-        yield _gauge(prefix + "numincrementalfetchsessions", [([], len(sessions))])
-        yield _gauge(prefix + "numincrementalfetchpartitionscached", [([], sessions.partitions)])
-        yield _counter(prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions)])
+        yield _one(prefix + "numincrementalfetchsessions", len(sessions))
+        yield _one(prefix + "numincrementalfetchpartitionscached", sessions.partitions)
+        yield _one(prefix + "incrementalfetchsessionevictions_total", sessions.evictions)
 
     def _shares(self) -> Iterator[Metric]:
         shares = Broker.share_partitions.if_made(self._broker)
         sessions = None if shares is None else shares.sessions
         prefix = "kafka_server_sharesessioncache_"
-        yield _gauge(prefix + "sharesessionscount", [([], len(sessions) if sessions is not None else 0)])
-        yield _gauge(prefix + "sharepartitionscount", [([], sessions.partition_count if sessions is not None else 0)])
-        yield _counter(
-            prefix + "sharesessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
-        )
+        yield _one(prefix + "sharesessionscount", len(sessions) if sessions is not None else 0)
+        yield _one(prefix + "sharepartitionscount", sessions.partition_count if sessions is not None else 0)
+        yield _family(prefix + "sharesessionevictions_total", [([], sessions.evictions if sessions is not None else 0)])
         acknowledged = (
             [] if shares is None else [([kind], count) for kind, count in sorted(shares.acknowledged.items())]
         )
-        yield _counter("kafka_server_sharegroupmetrics_recordacknowledgement_total", acknowledged)
+        yield _family("kafka_server_sharegroupmetrics_recordacknowledgement_total", acknowledged)
         topics = self._broker.metadata.topics_by_id
         in_flight = [
             ([key.group_id, topics[key.topic_id].name, str(key.partition)], share.in_flight)
@@ -200,14 +207,14 @@ class BrokerCollector(Collector):
             if key.topic_id in topics
         ]
         prefix = "kafka_server_sharepartitionmetrics_"
-        yield _gauge(prefix + "inflightmessagecount", in_flight)
-        yield _counter(prefix + "acquisitionlocktimeout_total", [([], shares.timed_out_records if shares else 0)])
+        yield _family(prefix + "inflightmessagecount", in_flight)
+        yield _one(prefix + "acquisitionlocktimeout_total", shares.timed_out_records if shares else 0)
 
     def _faults(self) -> Iterator[Metric]:
         broker, faults = self._broker, ClusterServer.faults.if_made(self._cluster)
-        yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
+        yield _family("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
         is_first = broker.node_id == min(broker.cluster.brokers)
-        yield _counter(
+        yield _family(
             "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
 
@@ -220,18 +227,9 @@ class BrokerCollector(Collector):
         return [([rule], count) for rule, count in shown if count]
 
     def _authentications(self) -> Iterator[Metric]:
-        listeners = [(builder.name, builder.authentications) for builder in self._server.channel_builders]
-
-        def counter(name: str, count: "Callable[[AuthenticationCounts], int]") -> Metric:
-            return _counter(f"{SOCKET_SERVER}{name}", [([name_], count(own)) for name_, own in listeners])
-
-        yield counter("successful_authentication_total", lambda own: own.successful)
-        yield counter("successful_authentication_no_reauth_total", lambda own: own.successful_no_reauth)
-        yield counter("failed_authentication_total", lambda own: own.failed)
-        yield counter("successful_reauthentication_total", lambda own: own.successful_again)
-        yield counter("failed_reauthentication_total", lambda own: own.failed_again)
-        killed = [([name], own.expired_connections_killed) for name, own in listeners]
-        yield _gauge(f"{SOCKET_SERVER}expired_connections_killed_count", killed)
+        for name, count in _AUTHENTICATIONS.items():
+            counts = [([one.name], getattr(one.authentications, count)) for one in self._server.channel_builders]
+            yield _family(f"{SOCKET_SERVER}{name}", counts)
 
 
 class ClusterCollector(Collector):
@@ -261,18 +259,18 @@ def registry(cluster: ClusterServer) -> CollectorRegistry:
     return metrics
 
 
+def _one(name: str, value: float) -> Metric:
+    return _family(name, [([], value)])
+
+
 _Rows = Iterable[tuple[list[str], float]]
 
 
-def _gauge(name: str, rows: _Rows) -> Metric:
-    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
-    for labels, value in rows:
-        family.add_metric(labels, value)
-    return family
-
-
-def _counter(name: str, rows: _Rows) -> Metric:
-    family = CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+def _family(name: str, rows: _Rows) -> Metric:
+    """Return a gauge or a counter with rows of labels and values."""
+    declared = METRICS[name]
+    new = GaugeMetricFamily if declared.kind == "gauge" else CounterMetricFamily
+    family = new(name, declared.help, labels=declared.labels)
     for labels, value in rows:
         family.add_metric(labels, value)
     return family
