@@ -11,16 +11,13 @@ Any web page can make a browser on this machine send requests, so three more che
 
 from hmac import compare_digest
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .operation import problem
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 # Served without a token: an orchestrator's probes have none.
 OPEN = frozenset({"/", "/healthz"})
@@ -28,15 +25,15 @@ _PAGE = "/page/"
 
 
 class AccessControl:
-    def __init__(self, app: "ASGIApp", token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refused(Headers(scope=scope), scope["path"])
         await (refused or self._app)(scope, receive, send)
 
-    def _refused(self, headers: Headers, path: str) -> "Response | None":
+    def _refused(self, headers: Headers, path: str) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._token and not _is_here(host):
             return problem(403, f"host {host}: not a loopback name; use localhost, or set sluice.admin.token")

@@ -148,14 +148,4 @@ async def _get_document(context: AdminContext, params: Nothing, body: Nothing) -
     return document(context.operations)
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation.of(
-        "GET",
-        "/api/openapi.json",
-        "This document.",
-        _get_document,
-        params=Nothing,
-        body=Nothing,
-        answer=dict[str, object],
-    ),
-)
+OPERATIONS: tuple[Operation, ...] = (Operation.of("GET", "/api/openapi.json", "This document.", _get_document),)

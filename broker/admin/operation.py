@@ -1,31 +1,29 @@
 """The operations of the admin port: a table with their parameters, body, response and handler.
 
-    Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stop a broker.", stop,
-                 params=BrokerParams, body=Stop, answer=BrokerShown, errors=(404, 409))
+    Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stop a broker.", stop, errors=(404, 409))
 
 The routes and the OpenAPI document (openapi.py) are generated from this table. Parameters and bodies are decoded by
-their types before the handler runs; an error response names the invalid place and what is accepted.
+their types, those of the handler, before it runs; an error response names the invalid place and what is accepted.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qs
 
 import msgspec
+from prometheus_client import CollectorRegistry
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from sluice.broker.journal.reader import JournalReader
-from sluice.broker.scenarios.runs import Runs
+from sluice.broker.scenarios.run import Runs
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.broker.server.metrics import registry
 from sluice.errors import ConfigError, SluiceError, UnknownResourceError
 from sluice.text.typed_decoding import DecodeError, read, read_texts
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from starlette.requests import Request
-    from starlette.routing import BaseRoute
 
 JSON = "application/json"
 SAFE = frozenset({"GET"})
@@ -36,7 +34,6 @@ _LARGEST_BODY = 64 * 1024
 
 _Params = TypeVar("_Params", bound=msgspec.Struct)
 _Body = TypeVar("_Body")
-_Answer = TypeVar("_Answer")
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,7 +71,7 @@ class AdminContext:
         return None if cluster.journal is None else JournalReader(cluster.journal, cluster.runtime.clock)
 
     @cached_property
-    def metrics(self) -> "CollectorRegistry":
+    def metrics(self) -> CollectorRegistry:
         return registry(self.server)
 
     @cached_property
@@ -101,16 +98,16 @@ class Operation(NamedTuple):
         method: str,
         path: str,
         summary: str,
-        handle: Callable[[AdminContext, _Params, _Body], Awaitable[_Answer | Response]],
+        handle: Callable[[AdminContext, _Params, _Body], Awaitable[object]],
         *,
-        params: type[_Params],
-        body: type[_Body],
-        answer: type[_Answer] | None,
         errors: tuple[int, ...] = (),
         documented_as: tuple[type, ...] | None = None,
         media: Mapping[str, object] | None = None,
     ) -> "Operation":
         """Return an operation typed as `handle`; `documented_as` are the types of a body that it decodes itself."""
+        hints = get_type_hints(handle)
+        params, body = hints["params"], hints["body"]
+        answer = _answer_type(hints["return"])
 
         async def act(context: AdminContext, texts: Mapping[str, str | list[str]], document: object) -> object:
             return await handle(context, _parameters(texts, params), read(document, body))
@@ -128,7 +125,7 @@ class Operation(NamedTuple):
     def in_path(self) -> list[str]:
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
-    async def respond(self, context: AdminContext, request: "Request") -> Response:
+    async def respond(self, context: AdminContext, request: Request) -> Response:
         try:
             answer = await self._answer(context, request)
         except RefusedError as error:
@@ -145,7 +142,7 @@ class Operation(NamedTuple):
             return problem(409, str(error))
         return answer
 
-    async def _answer(self, context: AdminContext, request: "Request") -> Response:
+    async def _answer(self, context: AdminContext, request: Request) -> Response:
         document: object = {}
         if self.method not in SAFE:
             body = await _body_of(request)
@@ -154,7 +151,7 @@ class Operation(NamedTuple):
         answer = await self.act(context, self._texts(request), document)
         return answer if isinstance(answer, Response) else json_response(answer)
 
-    def _texts(self, request: "Request") -> dict[str, str | list[str]]:
+    def _texts(self, request: Request) -> dict[str, str | list[str]]:
         # The last value counts unless the parameter is a list.
         given = parse_qs(request.scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
         fields = {one.encode_name: one for one in msgspec.structs.fields(self.params)}
@@ -172,7 +169,7 @@ class AdminExtension(NamedTuple):
     """Operations and routes of a layer above the broker."""
 
     operations: Sequence[Operation]
-    routes: "Sequence[BaseRoute]"
+    routes: Sequence[BaseRoute]
 
 
 def json_response(answer: object, status: int = 200) -> Response:
@@ -190,7 +187,7 @@ def _parameters(texts: Mapping[str, str | list[str]], params: type[_Params]) -> 
         raise RefusedError(400, str(error)) from None  # without the path, which would refer to the body
 
 
-async def _body_of(request: "Request") -> bytes:
+async def _body_of(request: Request) -> bytes:
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -199,7 +196,7 @@ async def _body_of(request: "Request") -> bytes:
     return body
 
 
-def _check_sender(request: "Request", body: bytes) -> None:
+def _check_sender(request: Request, body: bytes) -> None:
     """Reject a request that a page of another site may have made a browser send."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == JSON:
@@ -218,6 +215,13 @@ def _document(body: bytes) -> object:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusedError(400, f"the body is not JSON: {error}") from None
     return found
+
+
+def _answer_type(returned: object) -> object:
+    """Return the type of an answer that is not a `Response`; None if there is none."""
+    if isinstance(returned, UnionType):
+        returned = next(kind for kind in get_args(returned) if kind is not Response)
+    return None if returned is Response else returned
 
 
 def _is_list(kind: object) -> bool:

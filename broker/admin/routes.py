@@ -2,19 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from .operation import AdminContext, Operation, problem
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
-
-_Handler = Callable[[Request, Exception], Awaitable["Response"]]
+_Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def routes(context: AdminContext, operations: Sequence[Operation]) -> list[Route]:
@@ -30,7 +27,7 @@ class _Path:
             self._operations["HEAD"] = self._operations["GET"]
         assert len(operations) == len({one.method for one in operations}), "a method is served once"
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operations.get(scope["method"])
         response = (
             self._refused(scope["method"], scope["path"])
@@ -39,18 +36,18 @@ class _Path:
         )
         await response(scope, receive, send)
 
-    def _refused(self, method: str, path: str) -> "Response":
+    def _refused(self, method: str, path: str) -> Response:
         allowed = ", ".join(self._operations)
         return problem(405, f"{method} {path}: method not allowed; expected {allowed}", headers={"allow": allowed})
 
 
 def refusals() -> Mapping[int | type[Exception], _Handler]:
-    async def of_http(request: Request, error: Exception) -> "Response":
+    async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         words = f"{request.scope['path']}: there is no such path; /api/openapi.json lists all paths"
         return problem(error.status_code, words if error.status_code == 404 else error.detail)
 
-    async def of_anything(request: Request, error: Exception) -> "Response":
+    async def of_anything(request: Request, error: Exception) -> Response:
         return problem(500, "internal error; see the broker's log")
 
     return {HTTPException: of_http, Exception: of_anything}

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import count
 
 from msgspec import UNSET
 
@@ -17,7 +18,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
 from sluice.config.value_types import text_of
-from sluice.errors import ClusterError, SluiceError
+from sluice.errors import ClusterError, SluiceError, UnknownResourceError
 from sluice.journal_events import NO_ID
 
 from .model import Scenario
@@ -27,6 +28,7 @@ from .timeline import Moment, timeline
 log = logging.getLogger("sluice.broker")
 
 _KIND = "scenario-step"
+_MOST_RUNS = 100  # finished ones to keep
 
 
 class RunState(Enum):
@@ -202,6 +204,36 @@ class Run:
         if journal is not None:
             own = {"run": self.run_id, "scenario": self.scenario.name, "step": path, "what": what, "problem": problem}
             journal.add_cluster_event(_KIND, broker, **own)
+
+
+class Runs:
+    """The runs of scenarios on a cluster, one at a time, because they would undo each other's steps."""
+
+    def __init__(self, server: ClusterServer) -> None:
+        self._server = server
+        self._numbers = count(1)
+        self._runs: dict[str, Run] = {}
+
+    def start(self, scenario: Scenario, *, keep: bool) -> Run:
+        under_way = next((run for run in self._runs.values() if not run.done), None)
+        if under_way is not None:
+            raise ClusterError(f"{under_way.run_id} ({under_way.scenario.name}) is in progress. Stop it first")
+        run = Run(scenario, self._server, run_id=f"run-{next(self._numbers)}", keep=keep)
+        run.start()
+        self._runs[run.run_id] = run
+        if len(self._runs) > _MOST_RUNS:
+            del self._runs[next(iter(self._runs))]
+        return run
+
+    def get(self, run_id: str) -> Run:
+        run = self._runs.get(run_id)
+        if run is None:
+            runs = f"expected one of {', '.join(self._runs)}" if self._runs else "no scenario has run yet"
+            raise UnknownResourceError(f"unknown run {run_id}; {runs}")
+        return run
+
+    def all(self) -> list[Run]:
+        return list(self._runs.values())
 
 
 def _value(config: Config, name: str) -> str | None:

@@ -29,16 +29,7 @@ def _stream(feed: Feed) -> Operation:
         return EventStream(feed, params.view)
 
     summary = "The data of the web page as server-sent events; each message has the changes since the previous one."
-    return Operation.of(
-        "GET",
-        "/api/v1/stream",
-        summary,
-        get_stream,
-        params=ViewQuery,
-        body=Nothing,
-        answer=None,
-        media={EVENTS: Message},
-    )
+    return Operation.of("GET", "/api/v1/stream", summary, get_stream, media={EVENTS: Message})
 
 
 async def _get_page(request: Request) -> Response:

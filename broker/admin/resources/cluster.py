@@ -154,17 +154,12 @@ _GONE = (404, 409)
 # fmt: off
 # one operation per row
 OPERATIONS = (
-    Operation.of("GET", "/api/v1/cluster", "Return the brokers, topics and partition leaders.", _get_cluster,
-                 params=Nothing, body=Nothing, answer=ClusterShown),
-    Operation.of("POST", f"{_BROKER}/stop", "Stop a broker.", _stop,
-                 params=BrokerParams, body=Stop, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_BROKER}/start", "Start a stopped broker on its former addresses.", _start,
-                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
+    Operation.of("GET", "/api/v1/cluster", "Return the brokers, topics and partition leaders.", _get_cluster),
+    Operation.of("POST", f"{_BROKER}/stop", "Stop a broker.", _stop, errors=_GONE),
+    Operation.of("POST", f"{_BROKER}/start", "Start a stopped broker on its former addresses.", _start, errors=_GONE),
     Operation.of("POST", f"{_BROKER}/isolate", "Cut a broker off from the controller and the other brokers.", _isolate,
-                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_BROKER}/rejoin", "End a broker's isolation.", _rejoin,
-                 params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_PARTITION}/leader", "Move the leader of a partition, or elect one.", _lead,
-                 params=PartitionParams, body=Leader, answer=PartitionShown, errors=_GONE),
+                 errors=_GONE),
+    Operation.of("POST", f"{_BROKER}/rejoin", "End a broker's isolation.", _rejoin, errors=_GONE),
+    Operation.of("POST", f"{_PARTITION}/leader", "Move the leader of a partition, or elect one.", _lead, errors=_GONE),
 )
 # fmt: on

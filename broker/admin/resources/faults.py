@@ -146,17 +146,12 @@ def _find(server: ClusterServer, fault_id: str) -> Fault:
 # fmt: off
 # one operation per row
 OPERATIONS = (
-    Operation.of("GET", _PATH, "Return all fault rules with their numbers of matches and hits.", _list,
-                 params=Nothing, body=Nothing, answer=FaultsShown),
+    Operation.of("GET", _PATH, "Return all fault rules with their numbers of matches and hits.", _list),
     Operation.of("POST", _PATH, "Add one rule or several; either all are added, or none.", _add,
-                 params=Nothing, body=object, answer=FaultsShown, errors=(409,), documented_as=(Rule, Rules)),
-    Operation.of("DELETE", _PATH, "Remove all rules.", _remove_all,
-                 params=Nothing, body=Nothing, answer=FaultsShown),
-    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule.", _get_schema,
-                 params=Nothing, body=Nothing, answer=dict[str, object]),
-    Operation.of("GET", f"{_PATH}/{{id}}", "Return a rule.", _get,
-                 params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
-    Operation.of("DELETE", f"{_PATH}/{{id}}", "Remove a rule.", _remove,
-                 params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
+                 errors=(409,), documented_as=(Rule, Rules)),
+    Operation.of("DELETE", _PATH, "Remove all rules.", _remove_all),
+    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule.", _get_schema),
+    Operation.of("GET", f"{_PATH}/{{id}}", "Return a rule.", _get, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/{{id}}", "Remove a rule.", _remove, errors=(404,)),
 )
 # fmt: on

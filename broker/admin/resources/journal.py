@@ -115,8 +115,8 @@ async def _lines(
 # one operation per row
 OPERATIONS = (
     Operation.of("GET", _PATH, "Return events, oldest first, or follow them.", _get_journal,
-                 params=EventQuery, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),
+                 errors=(404,), media={_NDJSON: AnyEvent}),
     Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of an event.", _get_schema,
-                 params=Nothing, body=Nothing, answer=dict[str, object], media={_JSON_SCHEMA: dict[str, object]}),
+                 media={_JSON_SCHEMA: dict[str, object]}),
 )
 # fmt: on

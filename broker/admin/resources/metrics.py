@@ -32,12 +32,7 @@ async def _get_health(context: AdminContext, params: Nothing, body: Nothing) -> 
     return Health()
 
 
-# fmt: off
-# one operation per row
 OPERATIONS = (
-    Operation.of("GET", "/healthz", "Return whether the broker is healthy; no token required.", _get_health,
-                 params=Nothing, body=Nothing, answer=Health),
-    Operation.of("GET", "/metrics", "Return the metrics in a format for Prometheus.", _get_metrics,
-                 params=Format, body=Nothing, answer=None, media=_FORMATS),
+    Operation.of("GET", "/healthz", "Return whether the broker is healthy; no token required.", _get_health),
+    Operation.of("GET", "/metrics", "Return the metrics in a format for Prometheus.", _get_metrics, media=_FORMATS),
 )
-# fmt: on

@@ -145,16 +145,9 @@ def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
     )
 
 
-# fmt: off
-# one operation per row
 OPERATIONS = (
-    Operation.of("GET", _PATH, "Return all altered quotas by entity.", _list,
-                 params=Nothing, body=Nothing, answer=AllQuotasShown),
-    Operation.of("PUT", _PATH, "Alter quotas of an entity, all or none.", _alter,
-                 params=Nothing, body=Alteration, answer=QuotasShown),
-    Operation.of("DELETE", _PATH, "Remove quotas of an entity.", _remove,
-                 params=Nothing, body=Removal, answer=QuotasShown),
-    Operation.of("GET", f"{_PATH}/explain", "Explain why a client is throttled, with its quotas and rates.", _explain,
-                 params=ClientParams, body=Nothing, answer=Explanation),
+    Operation.of("GET", _PATH, "Return all altered quotas by entity.", _list),
+    Operation.of("PUT", _PATH, "Alter quotas of an entity, all or none.", _alter),
+    Operation.of("DELETE", _PATH, "Remove quotas of an entity.", _remove),
+    Operation.of("GET", f"{_PATH}/explain", "Explain why a client is throttled, with its quotas and rates.", _explain),
 )
-# fmt: on

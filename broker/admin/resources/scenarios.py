@@ -88,17 +88,11 @@ async def _stop_run(context: AdminContext, params: RunParams, body: Nothing) -> 
 # fmt: off
 # one operation per row
 OPERATIONS = (
-    Operation.of("GET", _PATH, "Return the catalogue.", _get_catalogue,
-                 params=Nothing, body=Nothing, answer=CatalogueShown),
-    Operation.of("POST", f"{_PATH}/run", "Run a scenario; only one can run at a time.", _run,
-                 params=Nothing, body=RunRequest, answer=RunReport, errors=(409,),
+    Operation.of("GET", _PATH, "Return the catalogue.", _get_catalogue),
+    Operation.of("POST", f"{_PATH}/run", "Run a scenario; only one can run at a time.", _run, errors=(409,),
                  documented_as=(WantedName, WantedScenario)),
-    Operation.of("GET", f"{_PATH}/runs", "Return the latest runs, newest last.", _get_runs,
-                 params=Nothing, body=Nothing, answer=RunsShown),
-    Operation.of("GET", f"{_PATH}/runs/{{id}}", "Return a run.", _get_run,
-                 params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
-    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stop a run if it is in progress.", _stop_run,
-
-                 params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
+    Operation.of("GET", f"{_PATH}/runs", "Return the latest runs, newest last.", _get_runs),
+    Operation.of("GET", f"{_PATH}/runs/{{id}}", "Return a run.", _get_run, errors=(404,)),
+    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stop a run if it is in progress.", _stop_run, errors=(404,)),
 )
 # fmt: on
