@@ -74,6 +74,19 @@ class ConnectionAction(Action, frozen=True):
     HITS_OPEN: ClassVar[bool] = False  # whether it also acts on connections open at the start of the rule
     # Whether the action itself counts hits, by `Fault.hit_connection`.
     REPORTS_HITS: ClassVar[bool] = False
+    LAYER: ClassVar[str] = ""  # of its listeners: SSL or SASL
+
+    def check_cluster(self, fault: "Fault", config: Config) -> None:
+        names = [endpoint.name for endpoint in config.listeners(0)]
+        matched = {name: config.security_protocol(name) for name in names if fault.match.hits_listener(name)}
+        if not matched:
+            problem = f"unknown listener; expected one of {', '.join(names)}, got {fault.rule.listener}"
+            raise RuleProblem("listener", problem)
+        if not any(self.LAYER in protocol for protocol in matched.values()):
+            protocols = ", ".join(f"{name} uses {protocol}" for name, protocol in matched.items())
+            raise RuleProblem(
+                "action", f"expected a listener that uses {self.LAYER.replace('SSL', 'TLS')}; {protocols}"
+            )
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return True

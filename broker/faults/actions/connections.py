@@ -71,7 +71,7 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     ] = "closed-port"
 
     def check_cluster(self, fault: Fault, config: Config) -> None:
-        _check_listeners(fault, config, lambda _: True, "")
+        super().check_cluster(fault, config)
         if self.how == "closed-port":
             for name in _COUNTED:
                 if getattr(fault.rule, name) is not None:
@@ -105,9 +105,6 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
 class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
     """Accepts new connections, but does not read them until the rule ends."""
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        _check_listeners(fault, config, lambda _: True, "")
-
     def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
         transport.hold()
         return True
@@ -121,8 +118,7 @@ class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
 class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
     """Leaves TLS handshakes of new connections unanswered until the rule ends."""
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "TLS")
+    LAYER: ClassVar[str] = "SSL"
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
@@ -135,13 +131,12 @@ class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
 class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
     """Leaves SASL exchanges unanswered until the rule ends; earlier requests are answered."""
 
+    LAYER: ClassVar[str] = "SASL"
+
     at: Annotated[
         Literal["handshake", "authenticate"],
         msgspec.Meta(description="the first unanswered request: SaslHandshake, or the one after it"),
     ] = "authenticate"
-
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "SASL")
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
@@ -165,7 +160,7 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
         if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
             raise RuleProblem("action", "expected in_bytes_per_s, out_bytes_per_s or both")
         _ = self._in, self._out
-        _check_listeners(fault, config, lambda _: True, "")
+        super().check_cluster(fault, config)
 
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         return _shaped(server, connection).limit(self._in, self._out)
@@ -190,7 +185,7 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
 
     def check_cluster(self, fault: Fault, config: Config) -> None:
         parse_positive_ms(self.idle, "action.idle")
-        _check_listeners(fault, config, lambda _: True, "")
+        super().check_cluster(fault, config)
 
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")
@@ -203,15 +198,3 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
     transport = shape_transport(connection, server.broker)
     assert transport is not None, "the connection is open"
     return transport
-
-
-def _check_listeners(fault: Fault, config: Config, suits: Callable[[str], bool], required: str) -> None:
-    names = [endpoint.name for endpoint in config.listeners(0)]
-    matched = [name for name in names if fault.match.hits_listener(name)]
-    if not matched:
-        raise RuleProblem(
-            "listener", f"unknown listener; expected one of {', '.join(names)}, got {fault.rule.listener}"
-        )
-    if not any(suits(config.security_protocol(name)) for name in matched):
-        protocols = ", ".join(f"{name} uses {config.security_protocol(name)}" for name in matched)
-        raise RuleProblem("action", f"expected a listener that uses {required}; {protocols}")

@@ -14,7 +14,7 @@ from sluice.text.error_text import expected
 
 from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, parse_jaas
 from .mechanism import Mechanism
-from .oauthbearer import OAuthBearerMechanism, Validator
+from .oauthbearer import OAuthBearerMechanism, Validate
 from .plain import PlainMechanism
 from .scram import ScramServerMechanism
 from .scram_credentials import ScramCredentials, ScramMechanism
@@ -110,23 +110,23 @@ class SaslListener:
         return lambda: ScramServerMechanism(mechanism, credentials, new_nonce)
 
     def _oauthbearer(self, options: Mapping[str, str]) -> NewMechanism:
-        if self._config.text(_JWKS_URL):
-            signed = self._signed_tokens()
-            return lambda: OAuthBearerMechanism(signed, self._runtime.clock.wall_ms)
+        validate = self._signed_tokens() if self._config.text(_JWKS_URL) else self._unsecured_tokens(options)
+        return lambda: OAuthBearerMechanism(validate, self._runtime.clock.wall_ms)
+
+    def _unsecured_tokens(self, options: Mapping[str, str]) -> Validate:
         try:
-            validator = TokenValidator(options)
+            return TokenValidator(options).validate
         except ValueError as error:
             raise self._config.wrong(_JAAS, str(error), "OAUTHBEARER") from None
-        return lambda: OAuthBearerMechanism(validator, self._runtime.clock.wall_ms)
 
-    def _signed_tokens(self) -> Validator:
+    def _signed_tokens(self) -> Validate:
         try:
             from .signed_jwt import SignedTokenValidator
         except ModuleNotFoundError as missing:
             raise self._config.wrong(
                 _JWKS_URL, f"{missing.name} is not installed; install kafka-sluice[oauth]"
             ) from None
-        return SignedTokenValidator(self._config)
+        return SignedTokenValidator(self._config).validate
 
     def _options(self, mechanism: str) -> dict[str, str]:
         module = _MODULES[mechanism]

@@ -1,25 +1,16 @@
-"""The interface of SASL mechanisms (javax.security.sasl.SaslServer) and their errors."""
-
-from typing import Protocol
+"""The base class of SASL mechanisms (javax.security.sasl.SaslServer) and their errors."""
 
 
-class Mechanism(Protocol):
+class Mechanism:
     """One exchange with a client, from its first token to its last."""
 
-    @property
-    def user(self) -> str | None:
-        """The authenticated user; None before the end of the exchange."""
-
-    @property
-    def expires_at_ms(self) -> int | None:
-        """Expiration of the credential, wall clock in ms; None: never."""
-
-    @property
-    def objection(self) -> str:
-        """The problem for the log, if the client must acknowledge it before authentication fails."""
+    user: str | None = None  # the authenticated user, at the end of the exchange
+    expires_at_ms: int | None = None  # expiration of the credential, wall clock; None: never
+    objection = ""  # the problem for the log, if the client must acknowledge it before authentication fails
 
     def evaluate(self, token: bytes) -> bytes:
         """Return the response to a client token. Raises SaslError."""
+        raise NotImplementedError
 
 
 class SaslError(Exception):

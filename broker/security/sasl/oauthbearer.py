@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from typing import Protocol
 
-from .mechanism import SaslAuthenticationError, SaslError
+from .mechanism import Mechanism, SaslAuthenticationError, SaslError
 from .unsecured_jws import IllegalTokenError, Token
 
 _SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
@@ -14,35 +13,29 @@ _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII
 _ACKNOWLEDGEMENT = b"\x01"
 
 
-class Validator(Protocol):
-    def validate(self, compact: str, now_ms: int) -> Token:
-        """Return the principal and expiration of a token. Raises IllegalTokenError."""
+# From a token and the wall clock (ms) to the token's principal and expiration. Raises IllegalTokenError.
+Validate = Callable[[str, int], Token]
 
 
-class OAuthBearerMechanism:
-    def __init__(self, validator: Validator, now_ms: Callable[[], int]) -> None:
-        self._validator = validator
+class OAuthBearerMechanism(Mechanism):
+    def __init__(self, validate: Validate, now_ms: Callable[[], int]) -> None:
+        self._validate = validate
         self._now_ms = now_ms
         self._refusal: SaslAuthenticationError | None = None  # sent to the client, raised when it acknowledges
-        self.user: str | None = None
-        self.expires_at_ms: int | None = None
-
-    @property
-    def objection(self) -> str:
-        return "" if self._refusal is None else self._refusal.reason
 
     def evaluate(self, token: bytes) -> bytes:
         if token == _ACKNOWLEDGEMENT and self._refusal is not None:
             raise self._refusal
         authorization_id, compact = _read(token)
         try:
-            shown = self._validator.validate(compact, self._now_ms())
+            shown = self._validate(compact, self._now_ms())
         except IllegalTokenError as error:
             status, scope = "invalid_token", ""
             if error.scope is not None:
                 status, scope = "insufficient_scope", f', "scope":"{error.scope}"'
             response = f'{{"status":"{status}"{scope}}}'
             self._refusal = SaslAuthenticationError(response, f"{status}: {error}")
+            self.objection = self._refusal.reason
             return response.encode()
         if authorization_id not in ("", shown.principal):
             raise SaslAuthenticationError(

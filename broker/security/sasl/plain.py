@@ -3,18 +3,14 @@
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from .mechanism import SaslAuthenticationError
+from .mechanism import Mechanism, SaslAuthenticationError
 
 _TOKENS = 3
 
 
-class PlainMechanism:
-    expires_at_ms = None
-    objection = ""
-
+class PlainMechanism(Mechanism):
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
-        self.user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         tokens = token.decode(errors="replace").split("\0", _TOKENS)

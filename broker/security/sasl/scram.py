@@ -11,7 +11,7 @@ from hashlib import new as hash_of
 from hmac import compare_digest
 from hmac import digest as hmac
 
-from .mechanism import SaslAuthenticationError, SaslError
+from .mechanism import Mechanism, SaslAuthenticationError, SaslError
 from .scram_credentials import MIN_ITERATIONS, ScramCredential, ScramCredentials, ScramMechanism
 
 _SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
@@ -27,16 +27,12 @@ _FINAL = re.compile(
 )
 
 
-class ScramServerMechanism:
-    expires_at_ms = None
-    objection = ""
-
+class ScramServerMechanism(Mechanism):
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce
         self._exchange: _Exchange | None = None
-        self.user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         text = token.decode(errors="replace")

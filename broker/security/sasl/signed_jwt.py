@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
 from time import monotonic  # noqa: TID251  (real time: the server of the keys is outside of virtual time)
-from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import url2pathname, urlopen
@@ -40,11 +39,6 @@ _CHECKS: "jwt.types.Options" = {
 }
 
 
-class KeySet(Protocol):
-    def key(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Return the key; without an id the only one."""
-
-
 class FileKeys:
     """The keys of a file, which is read again when it changes."""
 
@@ -55,6 +49,7 @@ class FileKeys:
         self.key(None)
 
     def key(self, key_id: str | None) -> jwt.PyJWK | None:
+        """Return the key; without an id the only one."""
         changed_at = self._path.stat().st_mtime_ns
         if changed_at != self._read_at:
             self._keys, self._read_at = _keys(self._path.read_bytes()), changed_at
@@ -139,7 +134,7 @@ class SignedTokenValidator:
             raise IllegalTokenError(str(error)) from None
 
 
-def _open(config: ListenerConfig) -> KeySet:
+def _open(config: ListenerConfig) -> FileKeys | HttpKeys:
     url = config.text(URL) or ""
     parts = urlsplit(url)
     if parts.scheme == "file":

@@ -13,7 +13,7 @@ EXPIRED = token({"sub": "carol", "exp": NOW_MS / 1000})
 
 
 def mechanism(**options: str) -> OAuthBearerMechanism:
-    return OAuthBearerMechanism(TokenValidator(options), lambda: NOW_MS)
+    return OAuthBearerMechanism(TokenValidator(options).validate, lambda: NOW_MS)
 
 
 @pytest.mark.parametrize(
