@@ -110,18 +110,12 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
     _, started_ms, written_ms = found.read_times
     started_ms = annotations.begun_ms or max(started_ms, journal.ms(found.before))
     has_throttle_time = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
-    software_name, software_version = identity.client_software
-    return Request(
+    make: Callable[..., Request] = Request
+    return make(
+        **_client(identity),
         seq=number + 1,
         at_ns=_at_ns(journal, found),
         broker=identity.broker,
-        connection=identity.connection,
-        listener=identity.listener,
-        peer=identity.peer,
-        client_id=identity.client_id,
-        software_name=software_name,
-        software_version=software_version,
-        principal=f"User:{identity.user}",
         api=route.api_name,
         api_key=route.api_key,
         version=found.version,

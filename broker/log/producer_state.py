@@ -418,17 +418,14 @@ class ProducerState:
         return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        idle = [
-            producer_id
+        since_ms = now_ms - expiration_ms
+        self._entries = {
+            producer_id: entry
             for producer_id, entry in self._entries.items()
-            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
-        ]
-        for producer_id in idle:
-            del self._entries[producer_id]
-        forgotten = [
-            producer_id
+            if entry.current_txn_first_offset != NO_OFFSET or entry.last_timestamp > since_ms
+        }
+        self._verifications = {
+            producer_id: verification
             for producer_id, verification in self._verifications.items()
-            if now_ms - verification.started_ms >= expiration_ms
-        ]
-        for producer_id in forgotten:
-            del self._verifications[producer_id]
+            if verification.started_ms > since_ms
+        }

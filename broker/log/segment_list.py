@@ -64,35 +64,16 @@ class SegmentList:
         return LogRead([segment.slice(start, end)], end - start, next_offset)
 
     def _read_on(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        index, start, end, next_offset = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
-        segment = self.ordered[index]
-        size = end - start
-        if size == 0:
-            return LogRead([], 0, offset)
-        parts = [segment.slice(start, end)]
-        if end < segment.size:
-            return LogRead(parts, size, next_offset)
-        for segment in islice(self.ordered, index + 1, None):
-            _, end, end_offset = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-            if end:
-                next_offset = end_offset
-                parts.append(segment.slice(0, end))
-                size += end
-            if end < segment.size:
-                break
+        parts: list[memoryview] = []
+        size, next_offset = 0, offset
+        for segment, start, end, end_offset in self._spans(offset, max_bytes, up_to_offset, min_one_batch):
+            parts.append(segment.slice(start, end))
+            size += end - start
+            next_offset = end_offset
         return LogRead(parts, size, next_offset)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
-        size = end - start
-        if size == 0 or end < self.ordered[index].size:
-            return size
-        for segment in islice(self.ordered, index + 1, None):
-            _, end, _ = segment.span(segment.base_offset, max_bytes - size, up_to_offset, False)
-            size += end
-            if end < segment.size:
-                break
-        return size
+        return sum(end - start for _, start, end, _ in self._spans(offset, max_bytes, up_to_offset, min_one_batch))
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
         if offset >= self._base_offsets[-1]:  # the common case, as in `read`
@@ -107,19 +88,19 @@ class SegmentList:
                 break
         return min(size, at_most)
 
-    def _first_span(
+    def _spans(
         self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
-    ) -> tuple[int, int, int, int]:
-        segments = self.ordered
-        last = len(segments) - 1
-        index = bisect_right(self._base_offsets, offset) - 1
-        segment = segments[index]
-        start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-        while start == segment.size and index < last:  # in a gap at the end of a segment
-            index += 1
-            segment = segments[index]
-            start, end, next_offset = segment.span(offset, max_bytes, up_to_offset, min_one_batch)
-        return index, start, end, next_offset
+    ) -> Iterator[tuple[LogSegment, int, int, int]]:
+        """Yield segment, start, end and the offset after it, for each segment with bytes to read."""
+        size = 0
+        for segment in islice(self.ordered, bisect_right(self._base_offsets, offset) - 1, None):
+            at_least_one = min_one_batch and not size
+            start, end, next_offset = segment.span(offset, max_bytes - size, up_to_offset, at_least_one)
+            if start < end:
+                size += end - start
+                yield segment, start, end, next_offset
+            if end < segment.size:
+                break
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         for segment in self.ordered:

@@ -7,6 +7,7 @@ UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import (
@@ -16,6 +17,7 @@ from sluice.protocol.apis.api_versions import (
     SupportedFeatureKey,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 API = served("ApiVersions", "0-5")
 
@@ -26,22 +28,19 @@ _LEVEL_0_SINCE = 4
 _ANY_NODE = -1
 
 
-def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: Broker) -> ApiVersionsResponse:
+def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: Broker) -> Message:
     if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):
-            ctx.error_code = ErrorCode.INVALID_REQUEST
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+            return failed(ctx, request, ErrorCode.INVALID_REQUEST)
         ctx.session.set_client_software(name, version)
     if (request.cluster_id is None) != (request.node_id == _ANY_NODE):
-        ctx.error_code = ErrorCode.INVALID_REQUEST
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return failed(ctx, request, ErrorCode.INVALID_REQUEST)
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,
         broker.node_id,
     ):
-        ctx.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
-        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+        return failed(ctx, request, ErrorCode.REBOOTSTRAP_REQUIRED)
     if ctx.version < _FEATURES_SINCE:
         return ApiVersionsResponse(api_keys=broker.api_keys)
     features = broker.features.by_name.values()
