@@ -9,15 +9,26 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from sluice.broker.admin.resources import cluster, faults, journal, metrics, quotas, scenarios
 from sluice.broker.server.cluster_server import ClusterServer
 
 from .access_control import AccessControl
-from .operation import AdminContext, AdminExtension
-from .operations import OPERATIONS
+from .openapi import OPERATIONS as OF_THE_DOCUMENT
+from .operation import AdminContext, AdminExtension, Operation
 from .routes import refusals, routes
 
 # A stop waits twice for this long. Streams check for it at least 25 times per second.
 _ANSWERED_WITHIN_S = 0.25
+# In the order of path matching.
+OPERATIONS: tuple[Operation, ...] = (
+    *metrics.OPERATIONS,
+    *OF_THE_DOCUMENT,
+    *cluster.OPERATIONS,
+    *faults.OPERATIONS,
+    *journal.OPERATIONS,
+    *quotas.OPERATIONS,
+    *scenarios.OPERATIONS,
+)
 
 
 def application(server: ClusterServer, page: Callable[[ClusterServer], AdminExtension] | None = None) -> Starlette:

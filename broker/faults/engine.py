@@ -22,7 +22,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
-from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.matching.values import RuleProblem
 from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer

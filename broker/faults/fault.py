@@ -17,10 +17,9 @@ import msgspec
 
 from sluice.broker.broker import Broker
 from sluice.broker.faults.matching.conditions import Conditions
-from sluice.broker.faults.matching.durations import parse_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.schedule import During, new_schedule
+from sluice.broker.faults.matching.values import RuleProblem, parse_ms
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
 from sluice.protocol.entities import RequestEntities

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from sluice.broker.faults.matching.conditions import Conditions
-from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.matching.values import RuleProblem
 from sluice.errors import FaultError
 from sluice.text.error_text import one_of
 from sluice.text.typed_decoding import DecodeError, read

@@ -23,7 +23,6 @@ from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.session import FIXED_HEADER
-from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.broker.security.sasl.mechanism import Mechanism, SaslAuthenticationError, SaslError
 from sluice.broker.security.sasl.refusal import refuse
@@ -101,6 +100,18 @@ _NEXT = {
     (State.REAUTH_PROCESS_HANDSHAKE, Event.REFUSED): State.FAILED,
     (State.REAUTH_BAD_MECHANISM, Event.REFUSED): State.FAILED,
 }
+
+
+class AuthenticationCounts:
+    """Authentication counts of one listener, as in Kafka's socket-server-metrics."""
+
+    def __init__(self) -> None:
+        self.successful = 0
+        self.successful_no_reauth = 0  # of these, by clients without support for re-authentication (KIP-368)
+        self.failed = 0
+        self.successful_again = 0
+        self.failed_again = 0
+        self.expired_connections_killed = 0
 
 
 class SaslAuthenticator:

@@ -9,14 +9,13 @@ from collections.abc import Callable
 
 from sluice.broker.broker import Broker
 from sluice.broker.exchange.exchange import Exchange
-from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.broker.security.tls.context import server_context
 from sluice.broker.security.tls.distinguished_name import subject
 from sluice.broker.security.tls.principal_mapper import Rule, name_of, parse_rules
 from sluice.errors import ConfigError
 
-from .authenticator import SaslAuthenticator
+from .authenticator import AuthenticationCounts, SaslAuthenticator
 from .connection import Connection
 from .tls_transport import TlsAcceptor, TlsTransport
 

@@ -24,7 +24,6 @@ from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .connection import Connection
-from .tls_failure import failure_of
 
 log = logging.getLogger("sluice.broker")
 
@@ -41,6 +40,19 @@ _RECORD_BYTES = 16 * 1024
 _SLICE_BYTES = 8 * 1024
 _MOST_OVERHEAD_BYTES = _RECORD_BYTES + 4 * 1024
 _HANDSHAKE_RECORD = 22
+_NO_TRUST = "the client does not trust the broker's certificate"
+_NO_CERTIFICATE = "the client sent no certificate (ssl.client.auth=required)"
+_REASONS = {
+    "NO_SHARED_CIPHER": "no cipher suite in common (ssl.cipher.suites)",
+    "NO_SUITABLE_SIGNATURE_ALGORITHM": "no signature algorithm in common with the broker's certificate",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": _NO_CERTIFICATE,
+    "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": _NO_TRUST,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _NO_TRUST,
+    "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
+    "UNSUPPORTED_PROTOCOL": "the client's TLS version is not enabled (ssl.enabled.protocols)",
+    "VERSION_TOO_LOW": "the client's TLS version is not enabled (ssl.enabled.protocols)",
+}
 
 
 class State(Enum):
@@ -234,7 +246,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         except ssl.SSLError as error:
             # _fail() sends OpenSSL's alert before it closes.
-            self._fail(failure_of(error, is_tls=self._first_byte == _HANDSHAKE_RECORD))
+            self._fail(_failure_of(error, is_tls=self._first_byte == _HANDSHAKE_RECORD))
             return
         self._send_outgoing()
         self._end_handshake()
@@ -315,7 +327,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         except ssl.SSLError as error:
             self._send_outgoing()
             assert self.connection is not None
-            self.connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
+            self.connection.close(f"TLS failed: {_failure_of(error, is_tls=True)}")
             return 0, False
         return filled, False
 
@@ -365,3 +377,14 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def _send_outgoing(self) -> None:
         if self._outgoing.pending and self._socket is not None and not self._socket.is_closing():
             self._socket.write(self._outgoing.read())
+
+
+def _failure_of(error: ssl.SSLError, *, is_tls: bool) -> str:
+    """Return the reason for the log; `is_tls`: whether the client's first bytes were TLS."""
+    if not is_tls:
+        return "the client does not speak TLS; does it send plain text to a TLS port?"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate was rejected: {error.verify_message}"
+    reason = error.reason or "unknown"
+    words = _REASONS.get(reason)
+    return f"{words}: {reason}" if words else reason

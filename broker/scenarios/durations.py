@@ -1,10 +1,10 @@
-"""Durations in scenario files and reports; sluice.broker.faults.matching.durations parses them."""
+"""Durations in scenario files and reports; sluice.broker.faults.matching.values parses them."""
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.durations import WRITTEN
+from sluice.broker.faults.matching.values import WRITTEN
 from sluice.text.typed_decoding import ACCEPTED
 
 _ACCEPTED = "a duration such as 250ms, 5s or 2m, or a number of milliseconds"

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
-from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms, parse_positive_ms
 from sluice.broker.scenarios.steps.action import Action, ExpectedState, LogMessage, StepProblem
 from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
 from sluice.broker.scenarios.steps.configs import ConfigAlteration

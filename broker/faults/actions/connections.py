@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 
 from sluice.broker.faults.fault import ConnectionAction, Fault
-from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
-from sluice.broker.faults.matching.errors import RuleProblem
-from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.matching.values import (
+    Duration,
+    Rate,
+    RuleProblem,
+    parse_bytes_per_s,
+    parse_ms,
+    parse_positive_ms,
+)
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
 

@@ -5,9 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 
 _FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL = {"ms"}, {"min", "max"}, {"mean"}, {"mean", "stddev"}

@@ -7,10 +7,8 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from sluice.broker.faults.fault import Fault, StateAction
-from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.faults.matching.rates import Rate, parse_bytes_per_s
+from sluice.broker.faults.matching.values import Duration, Rate, RuleProblem, parse_bytes_per_s, parse_ms
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo

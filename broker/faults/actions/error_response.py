@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from sluice.broker.exchange.registry import HANDLERS
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import RuleProblem
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.context import NO_RESPONSE, Outcome

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import RuleProblem
 from sluice.broker.faults.requests.fault_execution import FaultExecution, RequestAction, ResponseFrame, RuleHit
 
 _INT32 = 2**32

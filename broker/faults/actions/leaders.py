@@ -9,9 +9,8 @@ import msgspec
 from sluice.broker.controller.controller import Controller
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.fault import Fault, StateAction, check_several
-from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms, parse_positive_ms
 from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition

@@ -5,8 +5,8 @@ from typing import Annotated, cast
 
 import msgspec
 
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import RuleProblem
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import ApiKey

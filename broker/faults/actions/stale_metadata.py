@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from sluice.broker.faults.fault import Fault, StateAction
-from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import Duration, parse_ms, parse_positive_ms
 from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo, undo_all
 

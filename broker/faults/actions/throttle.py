@@ -4,9 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from sluice.broker.faults.matching.durations import Duration, parse_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms
 from sluice.broker.faults.requests.fault_execution import FaultExecution, RequestAction, RuleHit
 from sluice.protocol.apis import API_KEYS
 

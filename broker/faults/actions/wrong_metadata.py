@@ -7,9 +7,8 @@ import msgspec
 
 from sluice.broker.broker import Broker
 from sluice.broker.faults.fault import Fault, check_several
-from sluice.broker.faults.matching.durations import Duration, parse_ms, parse_positive_ms
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms, parse_positive_ms
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.config.broker_config import Config

@@ -17,8 +17,7 @@ from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_NAME, TRANSACTIONAL
 from sluice.text.error_text import did_you_mean
 
 from .conditions import Conditions
-from .durations import Duration, parse_ms
-from .errors import RuleProblem
+from .values import Duration, RuleProblem, parse_ms
 
 API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
 _ENTITIES = {

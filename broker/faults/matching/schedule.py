@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import inf
 
-from .durations import Duration, parse_positive_ms
-from .errors import RuleProblem
+from .values import Duration, RuleProblem, parse_positive_ms
 
 _PHASE = re.compile(r"(\d{1,9}) +(fail|pass)", re.ASCII)
 _REPEAT = "repeat"

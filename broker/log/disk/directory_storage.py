@@ -35,8 +35,8 @@ from .file_segment import MAX_POSITION, FileSegment
 from .flusher import Flusher
 from .partition_directory import NO_SNAPSHOT, PartitionDirectory
 from .producer_snapshot import encode_snapshot
+from .segment_index import write_transaction_index
 from .text_files import overwrite_checkpoint, write_atomically
-from .transaction_index import write_transaction_index
 
 log = logging.getLogger("sluice.broker")
 

@@ -40,10 +40,9 @@ from .file_records import CorruptSegmentError
 from .file_segment import FileSegment
 from .partition_directory import PartitionDirectory
 from .producer_snapshot import read_snapshot
-from .segment_index import CorruptIndexError, SegmentIndex
+from .segment_index import CorruptIndexError, SegmentIndex, read_transaction_index
 from .segment_scan import Listener, Scanned, scan
 from .text_files import UnreadableFileError, read_checkpoint
-from .transaction_index import read_transaction_index
 
 log = logging.getLogger("sluice.broker")
 

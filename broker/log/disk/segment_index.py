@@ -1,19 +1,27 @@
-"""The two sparse indexes of a segment, in Kafka's format: OffsetIndex (.index) and TimeIndex (.timeindex).
+"""The indexes of a segment in Kafka's format: OffsetIndex, TimeIndex and TransactionIndex.
 
-Per `index.interval.bytes` of the log, there is an entry in each: a batch's last offset (relative to the segment, 4
-bytes) and position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved
-when the segment is full, before its recovery point moves, and at shutdown.
+Per `index.interval.bytes` of the log, the first two have an entry each: a batch's last offset (relative to the segment,
+4 bytes) and position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved
+when the segment is full, before its recovery point moves, and at shutdown. The third has the aborted transactions with
+markers in the segment.
 """
 
 import os
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from operator import ge
 from struct import Struct
 
+from sluice.broker.log.producer_state import AbortedTransaction
+
+from .text_files import write_atomically
+
 _ENTRY = Struct(">II")
 _TIME_ENTRY = Struct(">qI")
+_TXN_VERSION = 0
+_TXN_ENTRY = Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
 _IS_LITTLE_ENDIAN = array("H", b"\1\0")[0] == 1
 
 
@@ -22,7 +30,7 @@ class CorruptIndexError(Exception):
 
 
 class SegmentIndex:
-    """Both indexes; offsets are relative."""
+    """The offset and time indexes; offsets are relative."""
 
     def __init__(self) -> None:
         self._offsets = array("I")
@@ -126,6 +134,32 @@ class SegmentIndex:
     def _time_offset(self, entry: int) -> int:
         offset: int = _TIME_ENTRY.unpack_from(self._times, entry * _TIME_ENTRY.size)[1]
         return offset
+
+
+def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) -> None:
+    """Remove the file if no transaction was aborted."""
+    if aborted:
+        entries = (
+            _TXN_ENTRY.pack(_TXN_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+            for one in aborted
+        )
+        write_atomically(path, b"".join(entries), sync=False)
+    elif os.path.exists(path):
+        os.unlink(path)
+
+
+def read_transaction_index(path: str) -> list[AbortedTransaction]:
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) % _TXN_ENTRY.size:
+        raise CorruptIndexError(f"{path}: wrong size; expected a multiple of {_TXN_ENTRY.size} bytes, got {len(data)}")
+    found = []
+    for number, (version, *values) in enumerate(_TXN_ENTRY.iter_unpack(data)):
+        if version != _TXN_VERSION:
+            at = number * _TXN_ENTRY.size
+            raise CorruptIndexError(f"{path}: unsupported version at byte {at}; expected {_TXN_VERSION}, got {version}")
+        found.append(AbortedTransaction(*values))
+    return found
 
 
 def _read_entries(path: str, entry: Struct) -> bytes:

@@ -19,7 +19,7 @@ from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.disks import DiskFull
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import BlackHole, Close
-from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.faults.matching.values import parse_ms
 from sluice.broker.faults.rule import Rule
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.steps.action import LogMessage, Reversal

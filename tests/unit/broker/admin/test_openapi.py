@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.admin.application import OPERATIONS
 from sluice.broker.admin.operation import Nothing, Operation
-from sluice.broker.admin.operations import OPERATIONS
 from sluice.journal_events import KINDS
 from sluice.web import load
 from tests.support.virtual_broker import VirtualBroker

@@ -7,8 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sluice.broker.admin.application import application
-from sluice.broker.admin.operations import OPERATIONS
+from sluice.broker.admin.application import OPERATIONS, application
 from sluice.broker.admin.routes import refusals
 from sluice.broker.server.cluster_server import ClusterServer
 from tests.support.http import call

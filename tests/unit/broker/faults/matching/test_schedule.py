@@ -1,7 +1,7 @@
 import pytest
 
-from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.schedule import new_schedule
+from sluice.broker.faults.matching.values import RuleProblem
 
 HIT, MISS = "x", "."
 
