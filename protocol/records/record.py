@@ -209,23 +209,20 @@ def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = buffer[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 28:
-            raise VarintError(
-                f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"
-            )
-    value &= 0xFFFFFFFF
-    return value >> 1 ^ -(value & 1), position
+    byte = buffer[position]
+    if byte < 0x80:
+        return byte >> 1 ^ -(byte & 1), position + 1
+    return _read_long(buffer, position, 32, "Varint is too long, the most significant bit in the 5th byte is set")
 
 
 def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
+    byte = buffer[position]
+    if byte < 0x80:
+        return byte >> 1 ^ -(byte & 1), position + 1
+    return _read_long(buffer, position, 64, "Varlong is too long, most significant bit in the 10th byte is set")
+
+
+def _read_long(buffer: bytes, position: int, bits: int, too_long: str) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -234,11 +231,9 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-        if shift > 63:
-            raise VarintError(
-                f"Varlong is too long, most significant bit in the 10th byte is set, converted value: {value:x}"
-            )
-    value &= 0xFFFFFFFFFFFFFFFF
+        if shift >= bits:
+            raise VarintError(f"{too_long}, converted value: {value:x}")
+    value &= (1 << bits) - 1
     return value >> 1 ^ -(value & 1), position
 
 

@@ -7,19 +7,22 @@ response to the producer's abort marker.
 from collections import deque
 from collections.abc import Iterator
 from operator import attrgetter
+from struct import Struct
 
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
 from sluice.protocol.apis.fetch import PartitionData
 from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader, batch_bounds, ensure_valid, read_header
+from sluice.protocol.records.build import ABORT
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.legacy import iter_messages, read_message
+from sluice.protocol.records.record import iter_records
 
-from .batch_records import BatchRecords
 from .fetch_session import FetchFrom
 
 _MAGIC = 2
+_CONTROL_KEY = Struct(">hh")  # version and type
 
 
 class FetchSettings:
@@ -41,13 +44,10 @@ class CompletedFetch:
         self.is_initialized = False
         self.last_epoch = NO_EPOCH
         self._settings = settings
-        records = data.records or b""
-        assert isinstance(records, bytes | memoryview), "only a sender has records in parts"
-        self.records = memoryview(records)
-        self._batches = batch_bounds(self.records)
-        self._batch: BatchRecords | None = None
+        self._unread = self._read()
+        self._next: ConsumerRecord | None = None
+        self._end = position.offset, NO_EPOCH  # of the last batch that was read, and its leader epoch
         self._broken: InvalidRecords | None = None  # set at the first unreadable record
-        self._messages: deque[ConsumerRecord] = deque()
         self._aborted = deque(sorted(data.aborted_transactions or (), key=attrgetter("first_offset")))
         self._aborting: set[int] = set()  # producers within an aborted transaction
 
@@ -58,70 +58,62 @@ class CompletedFetch:
         """
         before = len(records)
         try:
-            if self._broken is not None:
-                raise self._broken
-            while (room := most - len(records) + before) > 0:
-                if not self._take_from_batch(records, room):
-                    return False
-            return self._has_more()
+            while (record := self._peek()) is not None:
+                if len(records) - before == most:
+                    return True
+                self._next = None
+                records.append(record)
+                self.next_offset, self.last_epoch = record.offset + 1, record.leader_epoch
         except InvalidRecords as error:
             self._broken = error
             raise KafkaException(
                 f"the next record of {self.partition}, at offset {self.next_offset}, cannot be read: {error}; "
                 "seek past it to continue"
             ) from error
+        return False
 
-    def _take_from_batch(self, records: list[ConsumerRecord], room: int) -> bool:
-        """Continue at `next_offset`; return False at the end of the data."""
-        if not self._has_more():
-            return False
-        while self._messages and room:
-            record = self._messages.popleft()
-            self.next_offset = record.offset + 1
-            records.append(record)
-            room -= 1
-        batch = self._batch
-        if batch is not None:
-            before = len(records)
+    def _peek(self) -> ConsumerRecord | None:
+        if self._broken is not None:
+            raise self._broken
+        if self._next is None:
             try:
-                batch.take(records, room, self.next_offset)
+                self._next = next(self._unread, None)
             finally:
-                if len(records) > before:
-                    self.next_offset = records[-1].offset + 1
-                    self.last_epoch = batch.header.partition_leader_epoch
-        return True
+                if self._end[0] > self.next_offset:  # compaction can remove the last records of a batch
+                    self.next_offset, self.last_epoch = self._end
+        return self._next
 
-    def _has_more(self) -> bool:
-        while True:
-            if self._messages:
-                return True
-            batch = self._batch
-            if batch is not None:
-                if batch.left:
-                    return True
-                self.next_offset = batch.header.last_offset + 1  # compaction can remove the last records of a batch
-                self.last_epoch = batch.header.partition_leader_epoch
-                self._batch = None
-            bounds = next(self._batches, None)
-            if bounds is None:
-                return False
-            self._open(*bounds)
+    def _read(self) -> Iterator[ConsumerRecord]:
+        data = self.data.records or b""
+        assert isinstance(data, bytes | memoryview), "only a sender has records in parts"
+        records = memoryview(data)
+        for position, size, magic in batch_bounds(records):
+            batch = records[position : position + size]
+            if magic < _MAGIC:
+                yield from self._message_set_records(batch)
+                continue
+            header = read_header(batch)
+            if header.last_offset < self.next_offset:
+                continue
+            if self._settings.checks_crcs:
+                ensure_valid(batch)
+            if not self._is_skipped(header, batch):
+                yield from self._batch_records(header, batch)
+            self._end = header.last_offset + 1, header.partition_leader_epoch
 
-    def _open(self, position: int, size: int, magic: int) -> None:
-        batch = self.records[position : position + size]
-        if magic < _MAGIC:
-            self._messages.extend(self._message_set_records(batch))
-            return
-        header = read_header(batch)
-        if header.last_offset < self.next_offset:
-            return
-        if self._settings.checks_crcs:
-            ensure_valid(batch)
-        if self._is_skipped(header, batch):
-            self.next_offset = header.last_offset + 1
-            self.last_epoch = header.partition_leader_epoch
-        else:
-            self._batch = BatchRecords(self.partition, header, batch)
+    def _batch_records(self, header: BatchHeader, batch: memoryview) -> Iterator[ConsumerRecord]:
+        for record in iter_records(batch):
+            if record.offset >= self.next_offset:
+                yield ConsumerRecord(
+                    *self.partition,
+                    record.offset,
+                    record.timestamp,
+                    header.timestamp_type,
+                    record.key,
+                    record.value,
+                    record.headers,
+                    header.partition_leader_epoch,
+                )
 
     def _is_skipped(self, header: BatchHeader, batch: memoryview) -> bool:
         if not self._settings.read_committed or header.producer_id == NO_PRODUCER_ID:
@@ -129,7 +121,7 @@ class CompletedFetch:
         while self._aborted and self._aborted[0].first_offset <= header.last_offset:
             self._aborting.add(self._aborted.popleft().producer_id)
         if header.is_control:
-            if BatchRecords(self.partition, header, batch).is_abort_marker():
+            if _is_abort_marker(batch):
                 self._aborting.discard(header.producer_id)
             return True
         return header.is_transactional and header.producer_id in self._aborting
@@ -151,3 +143,9 @@ class CompletedFetch:
                     (),
                     NO_EPOCH,
                 )
+
+
+def _is_abort_marker(batch: memoryview) -> bool:
+    record = next(iter_records(batch), None)
+    key = b"" if record is None else record.key or b""
+    return len(key) >= _CONTROL_KEY.size and _CONTROL_KEY.unpack_from(key)[1] == ABORT

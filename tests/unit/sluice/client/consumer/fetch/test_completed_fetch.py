@@ -10,6 +10,7 @@ from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.protocol.apis.fetch import AbortedTransaction, PartitionData
+from sluice.protocol.records.batch import LOG_APPEND_TIME
 from sluice.protocol.records.build import build_batch, build_transaction_marker
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record, iter_records
@@ -124,6 +125,22 @@ def test_corrupt_record_raises_on_every_read() -> None:
         with pytest.raises(KafkaException, match=r"^the next record of t-0, at offset 2, cannot be read: .*seek past"):
             fetched.take(records, 10)
     assert [record.offset for record in records] == [0, 1]
+
+
+def test_record_that_cannot_be_decoded_is_reported_after_the_readable_ones() -> None:
+    data = build_batch([Record(offset, 1000, b"k", b"v") for offset in (0, 1)])
+    fetched = fetch(data[:-1] + b"\x04", settings=FetchSettings(checks_crcs=False, read_committed=False))
+    records: list[ConsumerRecord] = []
+    with pytest.raises(KafkaException, match="at offset 1, cannot be read"):
+        fetched.take(records, 10)
+    assert [record.offset for record in records] == [0]
+
+
+def test_log_append_time_applies_to_all_records() -> None:
+    records = [Record(offset, 1000, b"k", b"v") for offset in range(3)]
+    found: list[ConsumerRecord] = []
+    fetch(build_batch(records, timestamp_type=LOG_APPEND_TIME, log_append_time=5000)).take(found, 10)
+    assert [(one.timestamp, one.timestamp_type) for one in found] == [(5000, 1)] * 3, "1 is Kafka's id"
 
 
 @pytest.mark.parametrize("at", [61, 66, 72, 73, 78, 84])  # lengths of records and values, counts of headers
