@@ -12,10 +12,6 @@ class KafkaException(SluiceError):
     """The base class of all errors of a client."""
 
 
-class SerializationException(KafkaException):
-    """A record that cannot be serialized or deserialized."""
-
-
 class ApiException(KafkaException):
     """An error with a Kafka error code, `code`."""
 

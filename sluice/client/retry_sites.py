@@ -18,7 +18,6 @@ class RetrySite(Enum):
     TRANSACTIONAL_REQUEST = "InitProducerId and the requests of a transaction", "static", "exponential"
     COORDINATOR_LOOKUP = "FindCoordinator of a consumer", "exponential", "static"
     OFFSET_COMMIT = "commits and committed offsets of a consumer", "exponential", "static"
-    TOPIC_METADATA = "topic and offset lookups by the application", "exponential", "exponential"
     HEARTBEAT = "a group member's heartbeats", "exponential", "static"
     JOIN_GROUP = "JoinGroup and SyncGroup", "static", "static"
     AUTO_COMMIT = "automatic commits", "static", "static"

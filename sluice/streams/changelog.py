@@ -9,14 +9,14 @@ Different on purpose: after a failed lookup, the next one waits for `retry.backo
 import logging
 from collections.abc import Iterable
 
-from sluice.client.admin import LATEST
+from sluice.client.admin import LATEST, AdminClient
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
-from .clients import StreamsAdmin, StreamsConsumer
 from .errors import ClientTimeoutException, StreamsException, TaskCorruptedException, client_call
 from .task import StreamTask
 
@@ -34,7 +34,7 @@ class _Changelog:
 
 class ChangelogReader:
     def __init__(
-        self, consumer: StreamsConsumer, admin: StreamsAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
+        self, consumer: Consumer, admin: AdminClient, clock: Clock, poll_ms: int, retry_backoff_ms: int
     ) -> None:
         self.restored = 0
         self._consumer = consumer

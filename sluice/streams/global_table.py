@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from sluice.client.config import Profile
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
-from .clients import StreamsConsumer
 from .errors import StreamsException
 from .store import GlobalTable
 
@@ -39,9 +39,7 @@ class GlobalSettings(NamedTuple):
 
 
 class GlobalThread:
-    def __init__(
-        self, topics: Mapping[str, str], consumer: StreamsConsumer, settings: GlobalSettings, clock: Clock
-    ) -> None:
+    def __init__(self, topics: Mapping[str, str], consumer: Consumer, settings: GlobalSettings, clock: Clock) -> None:
         self.tables = {name: GlobalTable() for name in topics}
         self._topics = topics
         self._consumer = consumer

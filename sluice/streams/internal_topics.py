@@ -13,11 +13,10 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from sluice.client import errors
-from sluice.client.admin import NewTopic
+from sluice.client.admin import AdminClient, NewTopic
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.clock import Clock, sleep_ms
 
-from .clients import StreamsAdmin
 from .errors import StreamsException
 from .topology import ProcessorTopology, Subtopology
 
@@ -42,7 +41,7 @@ class InternalTopic(NamedTuple):
 class InternalTopicManager:
     def __init__(
         self,
-        admin: StreamsAdmin,
+        admin: AdminClient,
         clock: Clock,
         *,
         replication_factor: int,

@@ -25,9 +25,8 @@ from sluice.client import errors
 from sluice.client.config import Profile
 from sluice.client.errors import KafkaException, RetriableException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer import RecordMetadata
+from sluice.client.producer import Producer, RecordMetadata
 
-from .clients import StreamsProducer
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .processor import Record
 from .topology import Partitioner
@@ -50,7 +49,7 @@ class _Outgoing(NamedTuple):
 
 
 class RecordCollector:
-    def __init__(self, task_id: TaskId, producer: StreamsProducer, profile: Profile) -> None:
+    def __init__(self, task_id: TaskId, producer: Producer, profile: Profile) -> None:
         self._task_id = task_id
         self._producer = producer
         self._counts_blocking = profile == "kip"

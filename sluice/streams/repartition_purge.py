@@ -6,20 +6,18 @@ These topics have no retention limit. A separate asyncio task deletes the record
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
-from types import TracebackType
 
+from sluice.client.admin import AdminClient
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
-from .clients import StreamsAdmin
-
 log = logging.getLogger("sluice.streams")
 
 
 class RepartitionPurge:
-    def __init__(self, topics: Collection[str], admin: StreamsAdmin, clock: Clock, interval_ms: int) -> None:
+    def __init__(self, topics: Collection[str], admin: AdminClient, clock: Clock, interval_ms: int) -> None:
         self._topics = topics
         self._admin = admin
         self._clock = clock
@@ -30,9 +28,7 @@ class RepartitionPurge:
         self._running = asyncio.ensure_future(self._run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 

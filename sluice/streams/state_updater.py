@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from types import TracebackType
 
 from .changelog import ChangelogReader
 from .errors import StreamsException, TaskCorruptedException, TaskId
@@ -24,9 +23,7 @@ class StateUpdater:
         self._running = asyncio.ensure_future(self._run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         assert self._running is not None, "not entered"
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import Profile
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 
-from .clients import StreamsConsumer
 from .errors import StreamsException, TaskId, client_call
 from .processor import Context, Processor, Record, TaskScope, create_processor
 from .record_collector import RecordCollector
@@ -64,7 +64,7 @@ class StreamTask:
         task_id: TaskId,
         part: Subtopology,
         partitions: Collection[TopicPartition],
-        consumer: StreamsConsumer,
+        consumer: Consumer,
         collector: RecordCollector,
         tables: Mapping[str, GlobalTable],
         settings: TaskSettings,

@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from sluice.client.backoff import ExponentialBackoff, Uniform
 from sluice.client.committed_offsets import OffsetAndMetadata
+from sluice.client.consumer import Consumer
 from sluice.client.consumer.group.offsets import CommitFailedError
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, RebalanceInProgressException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
-from .clients import StreamsConsumer
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .state_updater import StateUpdater
 from .task import StreamTask, TaskState
@@ -61,7 +61,7 @@ class TaskManager:
     def __init__(
         self,
         parts: Iterable[Subtopology],
-        consumer: StreamsConsumer,
+        consumer: Consumer,
         updater: StateUpdater,
         on_commit: Callable[[Offsets], None],
         make_task: MakeTask,

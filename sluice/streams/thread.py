@@ -17,12 +17,11 @@ from collections.abc import Awaitable, Callable, Collection, Generator
 from enum import Enum
 from types import coroutine
 
-from sluice.client.consumer import RebalanceListener
+from sluice.client.consumer import Consumer, RebalanceListener
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
-from .clients import StreamsConsumer
 from .errors import StreamsException, TaskCorruptedException, TaskMigratedException
 from .tasks import TaskManager
 
@@ -43,7 +42,7 @@ class StreamThread:
     def __init__(
         self,
         topics: Collection[str],
-        consumer: StreamsConsumer,
+        consumer: Consumer,
         tasks: TaskManager,
         clock: Clock,
         *,
@@ -146,7 +145,7 @@ class StreamThread:
 class _Listener(RebalanceListener):
     """The callbacks within `poll`. Their errors are raised after it, so that the consumer's own steps complete."""
 
-    def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: StreamsConsumer) -> None:
+    def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: Consumer) -> None:
         self._thread = thread
         self._tasks = tasks
         self._consumer = consumer

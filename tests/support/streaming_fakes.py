@@ -209,12 +209,12 @@ def task_with(
 ) -> StreamTask:
     """Return a task of the first subtopology."""
     task_id = TaskId(0, min(partition.partition for partition in partitions))
-    collector = RecordCollector(task_id, producer, "kafka")
+    collector = RecordCollector(task_id, producer, "kafka")  # type: ignore[arg-type]  # a fake
     return StreamTask(
         task_id,
         part_of(topology),
         partitions,
-        consumer,
+        consumer,  # type: ignore[arg-type]  # a fake
         collector,
         tables or {},
         settings or settings_of(),
@@ -272,7 +272,7 @@ class FakeAdmin(Script):
 
 
 def reader_of(consumer: FakeConsumer, admin: FakeAdmin) -> ChangelogReader:
-    return ChangelogReader(consumer, admin, clock(), 100, 100)
+    return ChangelogReader(consumer, admin, clock(), 100, 100)  # type: ignore[arg-type]  # a fake
 
 
 async def restoring(index: int = 0, *, has_store: bool = True, timeout_ms: int = 5000) -> StreamTask:

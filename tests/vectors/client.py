@@ -171,13 +171,15 @@ def observed(states: ClusterConnectionStates, nominal: ClusterConnectionStates, 
     said: Vector = {
         "state": connection and connection.state.name,
         "can_connect": states.can_connect(node_id, now_ms),
-        "is_blacked_out": states.is_blacked_out(node_id, now_ms),
+        "is_blacked_out": states.is_disconnected(node_id) and not states.can_connect(node_id, now_ms),
         "connection_delay_ms": milliseconds(states.connection_delay_ms(node_id, now_ms)),
         "throttle_delay_ms": states.throttle_delay_ms(node_id, now_ms),
         "poll_delay_ms": milliseconds(states.poll_delay_ms(node_id, now_ms)),
         "is_ready": states.is_ready(node_id, now_ms),
         "last_connect_attempt_ms": states.last_connect_attempt_ms(node_id),
-        "nodes_with_connection_setup_timeout": sorted(map(str, states.nodes_with_connection_setup_timeout(now_ms))),
+        "nodes_with_connection_setup_timeout": sorted(
+            str(one) for one in states._connecting if states.is_connection_setup_timeout(one, now_ms)
+        ),
     }
     if connection is None or without_jitter is None:
         return said

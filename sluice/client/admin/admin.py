@@ -13,7 +13,6 @@ calls.
 """
 
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
-from types import TracebackType
 
 from sluice.client.config import Given, Profile, admin_config
 from sluice.client.metadata.metadata import Metadata
@@ -68,9 +67,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, ScramAdmi
     async def __aenter__(self) -> "AdminClient":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:

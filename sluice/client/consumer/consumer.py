@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from math import inf
 from random import Random  # noqa: TID251  (the consumer's only source of randomness, unless one is given)
 from re import Pattern
-from types import TracebackType, coroutine
+from types import coroutine
 
 from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
@@ -131,9 +131,7 @@ class Consumer:
             )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
     # -- subscription and assignment -----------------------------------------------------------------------------------

@@ -274,9 +274,6 @@ class Metadata:
             return LeaderAndEpoch(None, seen)
         return LeaderAndEpoch(self.cluster.nodes.get(known.leader_id), known.leader_epoch)
 
-    def last_seen_leader_epoch(self, partition: TopicPartition) -> int:
-        return self._last_seen_leader_epochs.get(partition, NO_EPOCH)
-
     def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:
         """Record a leader epoch from another source; if it is newer, request an update."""
         seen = self._last_seen_leader_epochs.get(partition)

@@ -4,9 +4,7 @@ The next read overwrites small responses; a large one has its own buffer, so tha
 """
 
 import asyncio
-import sys
 from collections import deque
-from collections.abc import Callable
 from typing import Protocol
 
 from sluice.client.metadata.cluster import Node
@@ -15,11 +13,8 @@ from sluice.protocol.frame import POOL_FREE_BYTES, Buffer, FramePool, FrameReade
 
 from .in_flight import Exchange
 
-# Before 3.12, asyncio's writelines joins its arguments into one copy.
-_WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-# Requests up to this size, and small parts of larger ones, are joined: copying 64 KiB costs less than a second send and
-# a second read at the broker.
-_JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
+# Requests up to this size are joined: copying them costs less than a second send and a second read at the broker.
+_JOIN_BYTES = 16 * 1024
 _LARGEST_FRAME_BYTES = 2**31 - 1
 _LEAST_BUFFER_BYTES = 4096
 
@@ -123,15 +118,12 @@ class Connection(asyncio.BufferedProtocol):
         return view is self._pool.scratch
 
     def write(self, parts: list[bytes | memoryview], size: int) -> None:
-        """Send `parts`, large ones by reference."""
-        transport = self._transport
-        assert transport is not None, "write to a closed connection"
+        """Send `parts`; since Python 3.12, large ones by reference."""
+        assert self._transport is not None, "write to a closed connection"
         if size <= _JOIN_BYTES:
-            transport.write(b"".join(parts))
-        elif _WRITES_BY_REFERENCE:
-            transport.writelines(parts)
+            self._transport.write(b"".join(parts))
         else:
-            _write_parts(transport.write, parts)
+            self._transport.writelines(parts)
 
     def close(self) -> None:
         """Close after sending written data; abort if the write buffer is full."""
@@ -151,18 +143,3 @@ class Connection(asyncio.BufferedProtocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-
-
-def _write_parts(write: Callable[[bytes | memoryview], None], parts: list[bytes | memoryview]) -> None:
-    """Write parts in as few calls as possible without copying a large one."""
-    small: list[bytes | memoryview] = []
-    for part in parts:
-        if len(part) <= _JOIN_BYTES:
-            small.append(part)
-            continue
-        if small:
-            write(b"".join(small))
-            small = []
-        write(part)
-    if small:
-        write(b"".join(small))

@@ -174,10 +174,6 @@ class ClusterConnectionStates:
             return True
         return connection.is_down and now_ms - connection.last_connect_attempt_ms >= connection.reconnect_backoff_ms
 
-    def is_blacked_out(self, node_id: int, now_ms: float) -> bool:
-        connection = self._connections.get(node_id)
-        return connection is not None and connection.is_down and not self.can_connect(node_id, now_ms)
-
     def connection_delay_ms(self, node_id: int, now_ms: float) -> float:
         """Return the milliseconds until the next check; inf if an event will precede it."""
         connection = self._connections.get(node_id)
@@ -212,9 +208,6 @@ class ClusterConnectionStates:
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_ready(now_ms)
 
-    def has_ready_nodes(self, now_ms: float) -> bool:
-        return any(connection.is_ready(now_ms) for connection in self._connections.values())
-
     def is_connected(self, node_id: int) -> bool:
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_up
@@ -230,9 +223,6 @@ class ClusterConnectionStates:
     def is_connection_setup_timeout(self, node_id: int, now_ms: float) -> bool:
         connection = self._connecting[node_id]
         return now_ms - connection.last_connect_attempt_ms > connection.connection_setup_timeout_ms
-
-    def nodes_with_connection_setup_timeout(self, now_ms: float) -> list[int]:
-        return [node_id for node_id in self._connecting if self.is_connection_setup_timeout(node_id, now_ms)]
 
     def _move(self, node_id: int, transition: _Transition) -> None:
         connection = self._connections[node_id]

@@ -74,20 +74,6 @@ NO_PRODUCER = ProducerState()
 NO_ERRORS_OF_RECORDS: Mapping[int, KafkaException] = {}
 
 
-class _Varints(dict[int, bytes]):
-    """Encoded zigzag varints; frequent values (lengths, record counts) are cached."""
-
-    def __missing__(self, number: int) -> bytes:
-        encoded = varint(number)
-        if 0 <= number < _KEPT_VARINTS:
-            self[number] = encoded
-        return encoded
-
-
-_KEPT_VARINTS = 1 << 15
-_varints = _Varints()
-
-
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
     size = HEADER_BYTES + _MAX_RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
@@ -160,15 +146,15 @@ class ProducerBatch:
     ) -> bool:
         """Append a record if there is room; the first one always fits."""
         count = len(self._deliveries)
-        start = b"\0" + _varints[timestamp - self._timestamps[0] if count else 0] + _varints[count]  # no attributes
-        start += _NULL if key is None else _varints[len(key)] + key
+        start = b"\0" + varint(timestamp - self._timestamps[0] if count else 0) + varint(count)  # no attributes
+        start += _NULL if key is None else varint(len(key)) + key
         if value is None:
             start, value = start + _NULL, b""
         else:
-            start += _varints[len(value)]
+            start += varint(len(value))
         end = _encoded_headers(headers) if headers else _NO_HEADERS
         size = len(start) + len(value) + len(end)
-        length = _varints[size]
+        length = varint(size)
         more = len(length) + size
         if count and (more > self.room or self._bytes is not None):
             return False

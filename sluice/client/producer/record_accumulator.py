@@ -225,10 +225,6 @@ class RecordAccumulator:
         start = next((at for at, (partition, _) in enumerate(found) if partition == following), 0)
         return found[start:] + found[:start]
 
-    @property
-    def has_undrained(self) -> bool:
-        return any(True for _ in self._queues())
-
     def mute(self, partition: TopicPartition) -> None:
         self._muted.add(partition)
 
@@ -269,7 +265,7 @@ class RecordAccumulator:
         for part in reversed(parts):
             self.incomplete[part] = None
             if self._transactions is not None:
-                self._transactions.sequences.add_in_flight(part)
+                self._transactions.sequences[part.partition].add_in_flight(part)
             self._insert_in_sequence_order(part)
         return len(parts)
 

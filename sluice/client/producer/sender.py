@@ -340,7 +340,7 @@ class Sender:
 
     def _split(self, batch: ProducerBatch) -> None:
         if self._transactions is not None:
-            self._transactions.sequences.remove_in_flight(batch)
+            self._transactions.sequences[batch.partition].remove_in_flight(batch)
         parts = self._accumulator.split_and_reenqueue(batch)
         log.info("batch is split", extra={"partition": str(batch.partition), "parts": parts})
         self._remove_from_in_flight(batch)

@@ -4,6 +4,7 @@ A batch gets its sequence at its first drain and keeps it over retries. Under a 
 those of batches in flight.
 """
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from sluice.client.metadata.cluster import TopicPartition
@@ -26,7 +27,7 @@ class ProducerIdAndEpoch(NamedTuple):
 NO_PRODUCER_YET = ProducerIdAndEpoch()
 
 
-class _Partition:
+class PartitionSequences:
     def __init__(self) -> None:
         self.producer = NO_PRODUCER_YET
         self.next_sequence = 0
@@ -44,75 +45,37 @@ class _Partition:
         self.next_sequence = sequence
         self.last_acked_sequence = _NONE_ACKED
 
+    def increment(self, records: int) -> None:
+        self.next_sequence = add_to_sequence(self.next_sequence, records)
 
-class ProducerSequences:
-    def __init__(self) -> None:
-        self._partitions: dict[TopicPartition, _Partition] = {}
-
-    def _of(self, partition: TopicPartition) -> _Partition:
-        found = self._partitions.get(partition)
-        if found is None:
-            found = self._partitions[partition] = _Partition()
-        return found
-
-    def producer(self, partition: TopicPartition) -> ProducerIdAndEpoch:
-        return self._of(partition).producer
-
-    def next_sequence(self, partition: TopicPartition) -> int:
-        return self._of(partition).next_sequence
-
-    def increment(self, partition: TopicPartition, records: int) -> None:
-        found = self._of(partition)
-        found.next_sequence = add_to_sequence(found.next_sequence, records)
-
-    def is_next(self, partition: TopicPartition, sequence: int) -> bool:
-        return sequence - self._of(partition).last_acked_sequence == 1
-
-    def last_acked_offset(self, partition: TopicPartition) -> int:
-        return self._of(partition).last_acked_offset
+    def is_next(self, sequence: int) -> bool:
+        return sequence - self.last_acked_sequence == 1
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
-        found = self._of(batch.partition)
-        found.last_acked_sequence = max(found.last_acked_sequence, batch.last_sequence)
+        self.last_acked_sequence = max(self.last_acked_sequence, batch.last_sequence)
         if base_offset >= 0:
-            found.last_acked_offset = max(found.last_acked_offset, base_offset + batch.record_count - 1)
+            self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
 
     def add_in_flight(self, batch: ProducerBatch) -> None:
         assert batch.has_sequence, f"{batch} has no sequence"
-        in_flight = self._of(batch.partition).in_flight
-        in_flight.append(batch)
-        in_flight.sort(key=_by_sequence)
+        self.in_flight.append(batch)
+        self.in_flight.sort(key=lambda one: one.state[:3])
 
     def remove_in_flight(self, batch: ProducerBatch) -> None:
-        in_flight = self._of(batch.partition).in_flight
-        if batch in in_flight:
-            in_flight.remove(batch)
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
 
-    def has_in_flight(self, partition: TopicPartition) -> bool:
-        return bool(self._of(partition).in_flight)
-
-    def first_in_flight(self, partition: TopicPartition) -> int:
-        in_flight = self._of(partition).in_flight
-        return in_flight[0].state.base_sequence if in_flight else NO_SEQUENCE
-
-    def start_at_beginning(self, partition: TopicPartition, producer: ProducerIdAndEpoch) -> None:
-        self._of(partition).start_at_beginning(producer)
+    @property
+    def first_in_flight(self) -> int:
+        return self.in_flight[0].state.base_sequence if self.in_flight else NO_SEQUENCE
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        found = self._of(failed.partition)
-        found.next_sequence -= failed.record_count
-        for batch in found.in_flight:
+        self.next_sequence -= failed.record_count
+        for batch in self.in_flight:
             if batch.state.base_sequence >= failed.state.base_sequence:
                 moved = batch.state.base_sequence - failed.record_count
                 assert moved >= 0, f"{batch}: sequence {moved} is negative"
                 batch.reset_state(batch.state._replace(base_sequence=moved))
 
-    def forget(self, partition: TopicPartition) -> None:
-        self._partitions.pop(partition, None)
 
-    def reset(self) -> None:
-        self._partitions.clear()
-
-
-def _by_sequence(batch: ProducerBatch) -> tuple[int, int, int]:
-    return batch.state[:3]
+ProducerSequences = defaultdict[TopicPartition, PartitionSequences]

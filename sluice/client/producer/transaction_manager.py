@@ -33,7 +33,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.records.batch import NO_SEQUENCE
 
 from .batch import ProducerBatch, ProducerState
-from .sequences import NO_PRODUCER_YET, ProducerIdAndEpoch, ProducerSequences
+from .sequences import NO_PRODUCER_YET, PartitionSequences, ProducerIdAndEpoch, ProducerSequences
 
 _LAST_EPOCH = 2**15 - 1
 _LONGEST_TIMEOUT_MS = 2**31 - 1
@@ -42,7 +42,7 @@ _UNAUTHORIZED = (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.CLUS
 
 class TransactionManager:
     def __init__(self, retry_backoff: Backoff) -> None:
-        self.sequences = ProducerSequences()
+        self.sequences = ProducerSequences(PartitionSequences)
         self.producer = NO_PRODUCER_YET
         self.transactional_id: str | None = None
         self.is_completing = False
@@ -99,24 +99,24 @@ class TransactionManager:
         if self.fatal_error is not None or not self.producer.is_valid:
             return False
         if not first.has_sequence:
-            if self.sequences.has_in_flight(partition) and self._is_stale(partition):
+            if self.sequences[partition].in_flight and self._is_stale(partition):
                 return False  # batches in flight must complete under the old epoch
             return partition not in self._unresolved
-        return self.sequences.first_in_flight(partition) in (NO_SEQUENCE, first.state.base_sequence)
+        return self.sequences[partition].first_in_flight in (NO_SEQUENCE, first.state.base_sequence)
 
     def drained(self, batch: ProducerBatch) -> None:
         if batch.has_sequence:
             return
         partition, sequences = batch.partition, self.sequences
-        if self._is_stale(partition) and not sequences.has_in_flight(partition):
-            sequences.start_at_beginning(partition, self.producer)
+        if self._is_stale(partition) and not sequences[partition].in_flight:
+            sequences[partition].start_at_beginning(self.producer)
         is_transactional = self.transactional_id is not None
-        batch.set_state(ProducerState(*self.producer, sequences.next_sequence(partition), is_transactional))
-        sequences.increment(partition, batch.record_count)
-        sequences.add_in_flight(batch)
+        batch.set_state(ProducerState(*self.producer, sequences[partition].next_sequence, is_transactional))
+        sequences[partition].increment(batch.record_count)
+        sequences[batch.partition].add_in_flight(batch)
 
     def _is_stale(self, partition: TopicPartition) -> bool:
-        return self.sequences.producer(partition) != self.producer
+        return self.sequences[partition].producer != self.producer
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class TransactionManager:
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             unresolved = self._unresolved.get(partition)
             sequence = batch.state.base_sequence
-            if unresolved is None and (batch.sequence_was_reset or not self.sequences.is_next(partition, sequence)):
+            if unresolved is None and (batch.sequence_was_reset or not self.sequences[partition].is_next(sequence)):
                 return True
             if unresolved is None or (sequence == unresolved and not batch.may_be_written):
                 self._bump_epoch_for(partition)
@@ -140,16 +140,16 @@ class TransactionManager:
         return is_retriable(code)
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
-        if batch.state[:2] == self.sequences.producer(batch.partition):
-            self.sequences.acked(batch, base_offset)
-        self.sequences.remove_in_flight(batch)
+        if batch.state[:2] == self.sequences[batch.partition].producer:
+            self.sequences[batch.partition].acked(batch, base_offset)
+        self.sequences[batch.partition].remove_in_flight(batch)
 
     def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
         """`is_refused`: the batch was not written, and will not be."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self.fatal_error = exception_of(code)
         elif batch.has_sequence:
-            self.sequences.remove_in_flight(batch)
+            self.sequences[batch.partition].remove_in_flight(batch)
             if is_refused:
                 self._bump_epoch_for(batch.partition)
             else:
@@ -161,8 +161,8 @@ class TransactionManager:
 
     def resolve_sequences(self) -> None:
         for partition in list(self._unresolved):
-            if not self.sequences.has_in_flight(partition):
-                if not self.sequences.is_next(partition, self.sequences.next_sequence(partition)):
+            if not self.sequences[partition].in_flight:
+                if not self.sequences[partition].is_next(self.sequences[partition].next_sequence):
                     self._bump_epoch_for(partition)
                 del self._unresolved[partition]
         if self._epoch_bump_required:
@@ -180,6 +180,6 @@ class TransactionManager:
         elif self.producer.is_valid:
             self.producer = self.producer._replace(epoch=self.producer.epoch + 1)
         for partition in self._to_rewrite:
-            self.sequences.start_at_beginning(partition, self.producer)
+            self.sequences[partition].start_at_beginning(self.producer)
             self._unresolved.pop(partition, None)
         self._to_rewrite.clear()

@@ -67,7 +67,6 @@ _V2, _FEATURE = 2, "transaction.version"
 # The last versions usable up to transaction.version 1 (V1), and from 2.
 _ADD_PARTITIONS_LATEST, _END_TXN_LATEST_V1, _OFFSETS_LATEST_V1, _OFFSETS_LATEST = 3, 4, 4, 5
 PRODUCE_LATEST_V1 = 11
-_MANY_KEYS_SINCE = 4  # FindCoordinator
 
 
 class State(Enum):
@@ -390,7 +389,7 @@ class Transactions(TransactionManager):
                 self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                 self._transition_to(State.READY)
                 if producer.is_valid:
-                    self.sequences.reset()
+                    self.sequences.clear()
                     self._unresolved.clear()
                 request.result.end()
 
@@ -501,7 +500,7 @@ class Transactions(TransactionManager):
             if self._check_error(request, response, response.error_code, now_ms):
                 if response.producer_id >= 0:
                     self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
-                    self.sequences.reset()
+                    self.sequences.clear()
                     self._unresolved.clear()
                 self._ended(request.result)
 
@@ -528,13 +527,13 @@ class Transactions(TransactionManager):
         if code == E.UNKNOWN_PRODUCER_ID:
             if log_start_offset == -1 or batch.sequence_was_reset:
                 return True
-            if self.sequences.last_acked_offset(partition) < log_start_offset:
+            if self.sequences[partition].last_acked_offset < log_start_offset:
                 # Retention removed all state of this producer: sequences in flight restart.
-                self.sequences.start_at_beginning(partition, self.producer)
+                self.sequences[partition].start_at_beginning(self.producer)
                 return True
             return False
         if code == E.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            is_next = self.sequences.is_next(partition, batch.state.base_sequence)
+            is_next = self.sequences[partition].is_next(batch.state.base_sequence)
             return partition not in self._unresolved and (batch.sequence_was_reset or not is_next)
         return is_retriable(code)
 
@@ -545,16 +544,16 @@ class Transactions(TransactionManager):
             return
         self._fail_transaction(exception_of(code))
         if batch.has_sequence:
-            self.sequences.remove_in_flight(batch)
+            self.sequences[batch.partition].remove_in_flight(batch)
             if is_refused:
-                self.sequences.close_gap(batch)
+                self.sequences[batch.partition].close_gap(batch)
             else:
                 self._mark_unresolved(batch)
 
     def resolve_sequences(self) -> None:
         for partition in list(self._unresolved):
-            if not self.sequences.has_in_flight(partition):
-                if not self.sequences.is_next(partition, self.sequences.next_sequence(partition)):
+            if not self.sequences[partition].in_flight:
+                if not self.sequences[partition].is_next(self.sequences[partition].next_sequence):
                     self._bumps_epoch = not self.is_v2
                     self._fail_transaction(KafkaException("records may be missing; abort the transaction"))
                 del self._unresolved[partition]

@@ -19,7 +19,7 @@ SETTINGS = GlobalSettings(
 
 
 def thread_of(consumer: FakeConsumer, settings: GlobalSettings = SETTINGS, *tables: str) -> GlobalThread:
-    return GlobalThread(dict.fromkeys(tables or ("names",), "topic"), consumer, settings, clock())
+    return GlobalThread(dict.fromkeys(tables or ("names",), "topic"), consumer, settings, clock())  # type: ignore[arg-type]  # a fake
 
 
 async def test_partitions_are_read_to_their_ends_one_by_one() -> None:

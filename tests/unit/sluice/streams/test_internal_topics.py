@@ -15,7 +15,7 @@ REPARTITION, CHANGELOG = "app-words-repartition", "app-counts-changelog"
 
 async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict[str, int]:
     manager = InternalTopicManager(
-        admin,
+        admin,  # type: ignore[arg-type]  # a fake
         clock(),
         replication_factor=3,
         retry_backoff_ms=100,

@@ -246,7 +246,7 @@ def restoring(profile: Profile, task_timeout_ms: int, until_ms: int = FOR_EVER) 
     async def main() -> tuple[list[int], str]:
         consumer = GlobalCalls(until_ms)
         settings = GlobalSettings(task_timeout_ms, 100, 100, 30_000, profile)
-        thread = GlobalThread({"names": "names-topic"}, consumer, settings, LoopClock(asyncio.get_running_loop()))
+        thread = GlobalThread({"names": "names-topic"}, consumer, settings, LoopClock(asyncio.get_running_loop()))  # type: ignore[arg-type]  # a fake
         try:
             await thread.restore()
         except StreamsException as error:

@@ -40,7 +40,7 @@ def committed(*partitions: TopicPartition, offset: int) -> dict[TopicPartition, 
 
 async def test_records_before_the_latest_committed_offset_are_deleted() -> None:
     admin = DeletingAdmin()
-    async with RepartitionPurge({R0.topic}, admin, clock(), 1000) as purge:
+    async with RepartitionPurge({R0.topic}, admin, clock(), 1000) as purge:  # type: ignore[arg-type]  # a fake
         purge.committed(committed(R0, R1, IN0, offset=5))
         purge.committed(committed(R0, IN0, offset=9))
         await asyncio.sleep(3.5)
@@ -55,7 +55,7 @@ async def test_failed_deletion_is_logged_and_retried_with_the_next_commit(caplog
     admin = DeletingAdmin()
     admin.fail("delete_records", TimeoutException("late"))
     admin.errors_by_partition = {R0: errors.TopicAuthorizationException("no")}
-    async with RepartitionPurge({R0.topic}, admin, clock(), 0) as purge:
+    async with RepartitionPurge({R0.topic}, admin, clock(), 0) as purge:  # type: ignore[arg-type]  # a fake
         for offset in (1, 2):
             purge.committed(committed(R0, offset=offset))
             await asyncio.sleep(1)

@@ -40,12 +40,18 @@ class Managed:
         self._settings = settings_of(timeout_ms)
         parts = topology.build("app").subtopologies
         self.manager = TaskManager(
-            parts, self.consumer, self.updater, self.commits.append, self._make, clock(), Random(1).uniform
+            parts,
+            self.consumer,  # type: ignore[arg-type]  # a fake
+            self.updater,
+            self.commits.append,
+            self._make,
+            clock(),
+            Random(1).uniform,
         )
 
     def _make(self, task_id: TaskId, part: Subtopology, partitions: Collection[TopicPartition]) -> StreamTask:
-        collector = RecordCollector(task_id, self.producer, "kafka")
-        return StreamTask(task_id, part, partitions, self.consumer, collector, {}, self._settings, lambda: 0)
+        collector = RecordCollector(task_id, self.producer, "kafka")  # type: ignore[arg-type]  # a fake
+        return StreamTask(task_id, part, partitions, self.consumer, collector, {}, self._settings, lambda: 0)  # type: ignore[arg-type]  # a fake
 
     def assign(self, *partitions: TopicPartition) -> None:
         self.consumer.assigned = set(partitions)

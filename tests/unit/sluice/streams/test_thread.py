@@ -69,7 +69,7 @@ class Looping:
         self.states: list[str] = []
         self.thread = StreamThread(
             ["in"],
-            self.consumer,
+            self.consumer,  # type: ignore[arg-type]  # a fake
             self.tasks,  # type: ignore[arg-type]  # as much of a TaskManager as the loop uses
             clock(),
             poll_ms=100,

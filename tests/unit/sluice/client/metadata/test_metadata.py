@@ -155,7 +155,7 @@ class TestLeaders:
     def test_response_is_stored(self, metadata: Metadata) -> None:
         update(metadata, 0.0, topic(epoch=5))
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], 5)
-        assert metadata.last_seen_leader_epoch(T0) == 5
+        assert metadata.current_leader(T0).epoch == 5
         assert metadata.cluster.controller == NODES[2]
         assert metadata.cluster.topic_names == {ID: "t"}
         assert metadata.cluster.partitions_of("t") == [0]
@@ -293,7 +293,7 @@ class TestOfAProducer:
         update(metadata, 10_000.0, topic("t"), topic("u"))
         assert metadata.topics == ["u"]
         assert list(metadata.cluster.topics) == ["u"]
-        assert metadata.last_seen_leader_epoch(T0) == -1
+        assert metadata.current_leader(T0).epoch == -1
 
     def test_topic_without_metadata_does_not_expire(self, metadata: ProducerMetadata) -> None:
         update(metadata, 20_000.0)

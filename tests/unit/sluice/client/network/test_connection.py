@@ -4,10 +4,7 @@ import asyncio
 import tracemalloc
 from collections.abc import Iterable
 
-import pytest
-
 from sluice.client.metadata.cluster import Node
-from sluice.client.network import connection as connection_module
 from sluice.client.network.connection import Connection, ResponsePool
 from sluice.errors import RemoteProtocolError
 
@@ -67,20 +64,10 @@ def test_small_requests_are_one_write() -> None:
     assert transport.calls == [("write", [7])]
 
 
-@pytest.mark.parametrize(
-    ("by_reference", "expected"),
-    [
-        pytest.param(True, [("writelines", [3, 100_000, 2])], id="with sendmsg"),
-        pytest.param(False, [("write", [3]), ("write", [100_000]), ("write", [2])], id="without"),
-    ],
-)
-def test_large_parts_are_not_copied(
-    monkeypatch: pytest.MonkeyPatch, by_reference: bool, expected: list[tuple[str, list[int]]]
-) -> None:
-    monkeypatch.setattr(connection_module, "_WRITES_BY_REFERENCE", by_reference)
+def test_large_requests_are_not_joined() -> None:
     connection, transport, _ = made()
     connection.write([b"abc", bytes(100_000), b"de"], 100_005)
-    assert transport.calls == expected
+    assert transport.calls == [("writelines", [3, 100_000, 2])]
 
 
 def receive(connection: Connection, data: bytes) -> None:

@@ -29,7 +29,6 @@ def test_untried_node_is_ready_to_connect(states: ClusterConnectionStates) -> No
     assert states.can_connect(1, 0.0)
     assert states.connection_delay_ms(1, 0.0) == 0
     assert not states.is_disconnected(1)
-    assert not states.has_ready_nodes(0.0)
 
 
 def test_each_failure_doubles_the_backoff_of_its_node_only(states: ClusterConnectionStates) -> None:
@@ -81,7 +80,6 @@ def test_throttle_outlasts_a_reconnect_and_never_shrinks(states: ClusterConnecti
     assert not states.is_ready(1, 999.0)
     assert states.throttle_delay_ms(1, 999.0) == states.poll_delay_ms(1, 999.0) == 1
     assert states.is_ready(1, 1000.0)
-    assert states.has_ready_nodes(1000.0)
 
 
 def test_removed_node_is_ready_to_connect(states: ClusterConnectionStates) -> None:
@@ -134,15 +132,14 @@ def test_addresses_of_a_host(
 def test_connection_setup_timeout_grows_with_each_failure(states: ClusterConnectionStates) -> None:
     states.connecting(1, 0.0, "a")
     assert states.is_preparing(1)
-    assert not states.nodes_with_connection_setup_timeout(10_000.0)
-    assert states.nodes_with_connection_setup_timeout(10_001.0) == [1]
+    assert not states.is_connection_setup_timeout(1, 10_000.0)
+    assert states.is_connection_setup_timeout(1, 10_001.0)
     states.disconnected(1, 10_001.0)
     states.connecting(1, 20_000.0, "a")
     assert states.connection_delay_ms(1, 20_000.0) == 20_000
     states.checking_api_versions(1)
     assert states.is_preparing(1)
     assert not states.is_connecting(1)
-    assert states.nodes_with_connection_setup_timeout(99_999.0) == []
     states.disconnected(1, 30_000.0)
     states.connecting(1, 40_000.0, "a")
     assert states.connection_delay_ms(1, 40_000.0) == 10_000

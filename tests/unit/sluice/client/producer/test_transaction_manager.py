@@ -110,7 +110,7 @@ class TestSequences:
         batch = a_batch(3)
         drained(manager, batch, batch)
         assert batch.state == (7, 0, 0, False)
-        assert manager.sequences.next_sequence(T0) == 3
+        assert manager.sequences[T0].next_sequence == 3
 
     def test_retry_waits_for_the_previous_batch(self, manager: TransactionManager) -> None:
         first, second = drained(manager, a_batch(), a_batch())
@@ -166,7 +166,7 @@ class TestABatchThatFailed:
         manager.failed(batch, ErrorCode.INVALID_RECORD, is_refused=True)
         manager.resolve_sequences()
         assert manager.producer == (7, 1)
-        assert manager.sequences.next_sequence(T0) == 0
+        assert manager.sequences[T0].next_sequence == 0
 
     def test_possibly_written_batch_blocks_its_partition_until_resolved(self, manager: TransactionManager) -> None:
         first, second = drained(manager, a_batch(3), a_batch(2))
@@ -216,7 +216,7 @@ class TestABatchThatFailed:
         manager.failed(late, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         manager.resolve_sequences()
         manager.completed(late, 100)
-        assert manager.sequences.is_next(T0, 0)
+        assert manager.sequences[T0].is_next(0)
 
 
 @pytest.mark.parametrize(
