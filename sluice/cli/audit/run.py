@@ -25,14 +25,12 @@ _FAIL_ON: Mapping[str, tuple[str, ...]] = {
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class _Time(click.ParamType[float, str]):
-    name = "time"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+)(s|m|h)", value)
-        if not match or not int(match[1]):
-            self.fail(expected("a time such as 90s, 6m or 1h", value), param, ctx)
-        return float(match[1]) * _SECONDS[match[2]]
+def time(value: str) -> float:
+    """Convert a time such as 6m to seconds."""
+    match = re.fullmatch(r"(\d+)(s|m|h)", value)
+    if not match or not int(match[1]):
+        raise click.BadParameter(expected("a time such as 90s, 6m or 1h", value))
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 @click.command(cls=Command)
@@ -50,7 +48,7 @@ class _Time(click.ParamType[float, str]):
     "--out", default="audit-report", show_default=True, type=click.Path(file_okay=False, path_type=Path),
     help="Folder for report.json, junit.xml and report.html.",
 )  # fmt: skip
-@click.option("--budget", default="330s", show_default=True, type=_Time(), help="Measuring time per client.")
+@click.option("--budget", default="330s", show_default=True, type=time, help="Measuring time per client.")
 @click.option("--role", type=click.Choice(_ROLES), help="Role of the commands.  [default: detected]")
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=VALUE",

@@ -13,7 +13,7 @@ from sluice.spark.backoff.spans import Limits
 from sluice.spark.session import open_session, open_session_without_kafka
 from sluice.text.error_text import expected, one_of
 
-from .interval import Interval
+from .interval import interval
 from .journal_options import journal_options
 
 _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
@@ -28,11 +28,11 @@ _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 360
     "[default: Kafka's defaults]",
 )  # fmt: skip
 @click.option(
-    "--quiet", default="60s", show_default=True, type=Interval(), help="Time without a failure that ends a span."
+    "--quiet", default="60s", show_default=True, type=interval, help="Time without a failure that ends a span."
 )
-@click.option("--longest", default="10m", show_default=True, type=Interval(), help="Maximum length of a span.")
-@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="Maximum lateness of events.")
-@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="Interval between batches.")
+@click.option("--longest", default="10m", show_default=True, type=interval, help="Maximum length of a span.")
+@click.option("--lateness", default="10s", show_default=True, type=interval, help="Maximum lateness of events.")
+@click.option("--trigger", default="5s", show_default=True, type=interval, help="Interval between batches.")
 @click.option("--once", is_flag=True, help="Process all events so far, then exit.")
 @click.option("--output", metavar="DIR", help="Folder for verdicts and quarantine as Parquet, and for checkpoints.")
 @click.option("--skip-lost", is_flag=True, help="Continue if unread events were deleted from the topic.")

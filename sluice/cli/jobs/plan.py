@@ -20,21 +20,19 @@ _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
 _QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
 
 
-class _Rate(click.ParamType[float, str]):
-    name = "rate"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return parse_rate(value)
-        except ValueError:
-            self.fail(expected("bytes per second, such as 500k, 2M or 1048576", value), param, ctx)
+def rate(value: str) -> float:
+    """Convert bytes per second such as 500k."""
+    try:
+        return parse_rate(value)
+    except ValueError:
+        raise click.BadParameter(expected("bytes per second, such as 500k, 2M or 1048576", value)) from None
 
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--output", required=True, metavar="DIR", help="New or empty folder for the results.")
 @click.option(
-    "--quota", multiple=True, type=_Rate(), default=_QUOTAS,
+    "--quota", multiple=True, type=rate, default=_QUOTAS,
     help=f"Quota to try, in bytes/s per broker; repeatable.  [default: {', '.join(_QUOTAS)}]",
 )  # fmt: skip
 @click.option(

@@ -12,7 +12,7 @@ from sluice.errors import ConfigError
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 from sluice.spark.session import open_session
 
-from .interval import Interval
+from .interval import interval
 from .journal_options import journal_options
 
 _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
@@ -20,9 +20,9 @@ _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
 
 @click.command(cls=Command)
 @journal_options
-@click.option("--window", default="10s", show_default=True, type=Interval(), help="Length of a window.")
-@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="Maximum lateness of events.")
-@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="Interval between batches.")
+@click.option("--window", default="10s", show_default=True, type=interval, help="Length of a window.")
+@click.option("--lateness", default="10s", show_default=True, type=interval, help="Maximum lateness of events.")
+@click.option("--trigger", default="5s", show_default=True, type=interval, help="Interval between batches.")
 @click.option("--once", is_flag=True, help="Process all events so far, then exit.")
 @click.option("--output", metavar="DIR", help="Folder for windows and quarantine as Parquet, and for checkpoints.")
 @click.option("--to-topic", metavar="TOPIC", help="Topic for windows as JSON; needs --output.")
