@@ -14,6 +14,11 @@ RUN python -m venv /opt/sluice \
     && /opt/sluice/bin/pip install --no-cache-dir -c requirements/dev.lock /wheel/*.whl
 
 FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+ARG VERSION=0.1.0.dev0
+LABEL org.opencontainers.image.title="kafka-sluice" \
+    org.opencontainers.image.description="A Kafka-compatible test broker with real quota enforcement and fault injection" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="$VERSION"
 COPY --from=build /opt/sluice /opt/sluice
 # Listen on all interfaces, and advertise the address published by `-p 9092:9092`. The admin port stays on loopback
 # until KAFKA_SLUICE_ADMIN_HOST and KAFKA_SLUICE_ADMIN_TOKEN are set.

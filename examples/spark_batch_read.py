@@ -1,6 +1,6 @@
 """Reads a topic once with Spark, and shows each partition's number of records and first and last timestamps.
 
-python examples/spark_batch_read.py [BOOTSTRAP TOPIC]       (pip install '.[spark]', and Java)
+python examples/spark_batch_read.py [BOOTSTRAP TOPIC]       (pip install 'kafka-sluice[spark]', and Java)
 
 Without arguments, it starts a broker and writes 600 records to three partitions of a topic.
 """

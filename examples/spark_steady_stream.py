@@ -1,6 +1,6 @@
 """Writes about 2 MB/s to the topic `load` until stopped, more than the produce quota in docker-compose.yml allows.
 
-python examples/spark_steady_stream.py                                 (pip install '.[spark]', and Java)
+python examples/spark_steady_stream.py                                 (pip install 'kafka-sluice[spark]', and Java)
 spark-submit examples/spark_steady_stream.py BOOTSTRAP [RECORDS_PER_S]
 
 The batches take longer than planned; /metrics, the web page and Grafana show the throttling. Without arguments, it

@@ -1,6 +1,6 @@
 """Copies the topic `orders` to Parquet files, each record exactly once, despite broker restarts.
 
-python examples/spark_through_a_restart.py [BOOTSTRAP DIR]  (pip install '.[spark]', and Java)
+python examples/spark_through_a_restart.py [BOOTSTRAP DIR]  (pip install 'kafka-sluice[spark]', and Java)
 
 Without arguments, it starts a broker, writes 1,000 orders, and stops the broker for 5 s while an impatient query reads.
 

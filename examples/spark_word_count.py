@@ -1,6 +1,6 @@
 """Counts words from the topic `lines` to the topic `words`, and prints how long quotas throttled the job.
 
-python examples/spark_word_count.py [BOOTSTRAP ADMIN]       (pip install '.[spark]', and Java)
+python examples/spark_word_count.py [BOOTSTRAP ADMIN]       (pip install 'kafka-sluice[spark]', and Java)
 
 Without arguments, it starts a broker, writes 3,000 different words, and allows the job 5 kB/s, which is less than it
 writes. With `kafka.client.id` the whole job has one quota; without it, each of Spark's consumers has a separate one.

@@ -15,4 +15,4 @@ def test_page_lists_each_extra() -> None:
     of_development = set(re.findall(r"`(\w+)`", sentence))
     assert in_table | of_development == extras.keys()
     assert not in_table & of_development
-    assert all(f"'.[{extra}]'" in page for extra in in_table)
+    assert all(f"'kafka-sluice[{extra}]'" in page for extra in in_table)
