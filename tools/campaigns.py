@@ -274,18 +274,20 @@ TABLE = (
     ),
     # -- packages --
     Campaign(
-        "wheel",
-        "install the wheel with the demo's clients in an empty environment, and run the demo",
-        "2 minutes",
-        "before a release",
-        """
-        make dist
-        python -m venv --clear build/demo
-        build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock \\
-            "$(ls "$PWD"/dist/*.whl)[demo]"
-        cd build/demo
-        bin/sluice demo
-        """,
+        "install",
+        "install the wheel by name from a folder: first test, uvx, each extra, upgrade, downgrade, steps of the image",
+        "5 minutes",
+        "before a release, and after a change of dependencies; ARGS: names of steps",
+        'python -m tools.install "$@"',
+        needs="100 MB from PyPI",
+    ),
+    Campaign(
+        "lowest",
+        "run the unit tests with the lowest versions of packages that pyproject.toml allows",
+        "5 minutes",
+        "before a release, and after a change of dependencies; ARGS: those of pytest",
+        'python -m tools.lowest "$@"',
+        needs="100 MB from PyPI",
     ),
     Campaign(
         "zipapp",

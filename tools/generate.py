@@ -29,6 +29,7 @@ from tools.docs import (
     journal_events,
     limits,
     openapi,
+    public_api,
     scenarios,
 )
 
@@ -88,6 +89,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     faults.PAGE: faults.faults_page,
     limits.PAGE: limits.page,
     openapi.FILE: openapi.document_text,
+    public_api.PAGE: public_api.page,
     ROOT / "docs/audit.schema.json": audit_schema.schema_text,
     ROOT / "docs/scenario.schema.json": scenario_schema.schema_text,
     ROOT / "deploy/grafana/dashboards/sluice.json": dashboard_text,

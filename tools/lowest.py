@@ -42,7 +42,14 @@ def main(arguments: list[str]) -> int:
         _uv("pip", "install", python, "--no-deps", "--no-build-isolation", "--editable", ".")
         print("lowest versions: " + " ".join(lowest.read_text().split()), flush=True)
         deselected = [f"--deselect={test}" for test in DESELECTED[1:]] + [f"--ignore={DESELECTED[0]}"]
-        command = [home / "venv/bin/python", "-m", "pytest", "-q", *deselected, *(arguments or ["-n", "auto", "tests/unit"])]
+        command = [
+            home / "venv/bin/python",
+            "-m",
+            "pytest",
+            "-q",
+            *deselected,
+            *(arguments or ["-n", "auto", "tests/unit"]),
+        ]
         return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

@@ -41,7 +41,7 @@ _UNITS = {
     ".ms": "ms",
 }
 _ERRORS = [name for name in sluice.__all__ if name.endswith(("Error", "Exception"))]
-_PYTHON = {
+PYTHON = {
     "Brokers for tests": ("sluice.Broker", "sluice.SyncBroker"),
     "unittest": ("sluice.kafka_test_case.KafkaTestCase",),
     "Errors": tuple(f"sluice.{name}" for name in _ERRORS),
@@ -55,7 +55,7 @@ _PYTHON = {
     "Streams": ("sluice.streams.streams.Streams", "sluice.streams.topology.Topology"),
 }
 # Modules whose `__all__` is documented in full.
-_PYTHON_MODULES = {
+PYTHON_MODULES = {
     "Faults": "sluice.faults",
     "Scenarios": "sluice.scenarios",
     "Journal events": "sluice.journal_events",
@@ -163,7 +163,7 @@ def metrics_page() -> str:
 
 def commands_page() -> str:
     parts = ["# Commands\n\nEvery command of `sluice`, with its options. `--help` prints the same, and examples.\n"]
-    for path, command, context in _walk(cli, "sluice", None):
+    for path, command, context in walk(cli, "sluice", None):
         summary = (command.help or "").replace("\b\n", "")
         parts.append(f"\n## {path}\n\n{_paragraphs(summary)}\n\n```text\n{command.get_usage(context)}\n```\n")
         options = [_option(param, context) for param in command.params if isinstance(param, click.Option)]
@@ -186,7 +186,7 @@ def _option(option: click.Option, context: click.Context) -> list[str]:
     return [names, kind, "required" if option.required else code(default), text]
 
 
-def _walk(
+def walk(
     command: click.Command, path: str, parent: click.Context | None
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     context = click.Context(command, info_name=path.split()[-1], parent=parent, terminal_width=100)
@@ -195,7 +195,7 @@ def _walk(
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             if inner is not None:
-                yield from _walk(inner, f"{path} {name}", context)
+                yield from walk(inner, f"{path} {name}", context)
 
 
 # -- Python API --------------------------------------------------------------------------------------------------------
@@ -208,9 +208,9 @@ def python_page() -> str:
         "Public classes and functions. [Brokers for tests](../testing.md) and [pytest](../pytest.md) show how to use "
         "them; the members of `SyncBroker` are those of `Broker`, without `await`.\n",
     ]
-    for title, names in _PYTHON.items():
+    for title, names in PYTHON.items():
         parts += [f"## {title}\n", "```{eval-rst}", *(_autoclass(name) for name in names), "```\n"]
-    for title, module in _PYTHON_MODULES.items():
+    for title, module in PYTHON_MODULES.items():
         members = f"   :members:\n   :exclude-members: {', '.join(_ERRORS)}"  # they have their own section
         parts += [f"## {title}\n", "```{eval-rst}", f".. automodule:: {module}\n{members}\n", "```\n"]
     return "\n".join(parts)

@@ -24,8 +24,8 @@ def http_page() -> str:
     ]
     parts = [
         "# HTTP API\n",
-        "Operations of the admin port, from its [OpenAPI document](../openapi.json). [The admin API](../api.md) shows "
-        "how to send requests and what errors look like.\n",
+        "Operations of the admin port, from its [OpenAPI document](../openapi.json). "
+        "[The admin API](../admin-api.md) shows how to send requests and what errors look like.\n",
         table(
             ("operation", "description"),
             [

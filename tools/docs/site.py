@@ -32,7 +32,7 @@ SECTIONS = {
         *("clients", "compatibility/*", "faults-clients", "audit-matrix", "findings/*"),
         *("producer", "consumer", "streams", "conformance"),
     ),
-    "Reference": ("reference/*", "topic-configs", "api"),
+    "Reference": ("reference/*", "topic-configs", "api", "admin-api"),
     "Explanation": ("explanation/*", "development"),
     "KIPs": ("kip-*",),
     "More": ("*",),

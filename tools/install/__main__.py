@@ -201,9 +201,9 @@ def image() -> str:
     version()
     folder = WORK / "image"
     context = folder / "src"
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
-    for name in listed:
+    for name in tracked.stdout.splitlines():
         if any(name == each or name.startswith(f"{each}/") for each in allowed):
             (context / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, context / name, follow_symlinks=False)
