@@ -99,7 +99,16 @@ class Environment(NamedTuple):
     @contextmanager
     def broker(self, data: Path) -> Iterator[str]:
         """Run a broker on a data directory, and yield its address."""
-        command = [self.home / "bin/sluice", "serve", "--port", "0", "--admin-port", "0", "--data-dir", data]
+        command: list[str | Path] = [
+            self.home / "bin/sluice",
+            "serve",
+            "--port",
+            "0",
+            "--admin-port",
+            "0",
+            "--data-dir",
+            data,
+        ]
         with subprocess.Popen(command, cwd=self.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stderr is not None
