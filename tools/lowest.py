@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         _uv("pip", "install", python, "--no-deps", "--no-build-isolation", "--editable", ".")
         print("lowest versions: " + " ".join(lowest.read_text().split()), flush=True)
         deselected = [f"--ignore={IGNORED}", *(f"--deselect={test}" for test in DESELECTED)]
-        command = [
+        command: list[str | Path] = [
             home / "venv/bin/python",
             "-m",
             "pytest",
