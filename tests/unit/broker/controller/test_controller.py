@@ -7,11 +7,7 @@ import pytest
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.errors import ClusterError, UnknownResourceError
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from sluice.protocol.apis import alter_partition_reassignments as api
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -415,8 +411,10 @@ def test_unclean_election_on_request_elects_an_out_of_sync_replica() -> None:
 
 
 def reassign(cluster: VirtualBroker, replicas: list[int] | None, factor: bool = True) -> tuple[int, str | None]:
-    requested = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
-    request = AlterPartitionReassignmentsRequest(topics=[requested], allow_replication_factor_change=factor)
+    requested = api.ReassignableTopic(
+        name="t", partitions=[api.ReassignablePartition(partition_index=0, replicas=replicas)]
+    )
+    request = api.AlterPartitionReassignmentsRequest(topics=[requested], allow_replication_factor_change=factor)
     (response,) = cluster.client(node_id=2).call(request, 1).responses[0].partitions
     return response.error_code, response.error_message
 

@@ -6,11 +6,7 @@ The topic configs are leader.replication.throttled.replicas and follower.replica
 import pytest
 
 from sluice.broker.controller.configs.resource import BROKER, TOPIC
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from sluice.protocol.apis import alter_partition_reassignments as api
 from tests.support.configs import config_changes
 from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker
@@ -43,8 +39,8 @@ def filled(*overrides: str, partitions: int = 1) -> VirtualBroker:
 
 
 def move(cluster: VirtualBroker, node_id: int = 2, *, partitions: int = 1) -> None:
-    moved = [ReassignablePartition(partition_index=index, replicas=[node_id]) for index in range(partitions)]
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=moved)])
+    moved = [api.ReassignablePartition(partition_index=index, replicas=[node_id]) for index in range(partitions)]
+    request = api.AlterPartitionReassignmentsRequest(topics=[api.ReassignableTopic(name="t", partitions=moved)])
     assert error_codes(cluster.client(node_id=1).call(request, 0)) == []
 
 

@@ -15,15 +15,12 @@ from sluice.broker.network.connection import Connection
 from sluice.broker.security.acl.acl import Acl
 from sluice.broker.share.sessions import MemberKey
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import describe_share_group_offsets as api
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.create_acls import CreateAclsRequest
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
 from sluice.protocol.apis.fetch import ReplicaState
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -122,8 +119,8 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
     ("StreamsGroupDescribe", ""): lambda _: StreamsGroupDescribeRequest(group_ids=["members of streams"]),
     ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
-    ("DescribeShareGroupOffsets", "of all topics"): lambda _: DescribeShareGroupOffsetsRequest(
-        groups=[DescribeShareGroupOffsetsRequestGroup(group_id="share", topics=None)]
+    ("DescribeShareGroupOffsets", "of all topics"): lambda _: api.DescribeShareGroupOffsetsRequest(
+        groups=[api.DescribeShareGroupOffsetsRequestGroup(group_id="share", topics=None)]
     ),
 }
 # The version, where it is not the latest. The latest AddPartitionsToTxn is for brokers; the latest OffsetFetch has no

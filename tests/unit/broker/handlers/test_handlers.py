@@ -16,94 +16,8 @@ from sluice.broker.network.connection import Connection
 from sluice.broker.share.sessions import MemberKey
 from sluice.config.property_table import AS_RELEASES
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from sluice.protocol.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
-from sluice.protocol.apis.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from sluice.protocol.apis.create_acls import CreateAclsRequest
-from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_acls import DeleteAclsRequest
-from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from sluice.protocol.apis.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.describe_acls import DescribeAclsRequest
-from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest
-from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
-from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
-from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
-from sluice.protocol.apis.describe_producers import DescribeProducersRequest
-from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
-from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
-from sluice.protocol.apis.describe_quorum import PartitionData as QuorumPartition
-from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
-from sluice.protocol.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
-from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
-from sluice.protocol.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
-from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.join_group import JoinGroupRequest
-from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
-from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest
-from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
-from sluice.protocol.apis.list_transactions import ListTransactionsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
-from sluice.protocol.apis.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from sluice.protocol.apis.produce import ProduceRequest
-from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
-from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
-from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
-from sluice.protocol.apis.share_acknowledge import ShareAcknowledgeRequest
-from sluice.protocol.apis.share_fetch import ShareFetchRequest
-from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
-from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
-from sluice.protocol.apis.sync_group import SyncGroupRequest
-from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
-from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.acls import secured_broker
@@ -115,6 +29,7 @@ from tests.support.groups import (
     protocol,
     stable_group,
 )
+from tests.support.messages import request
 from tests.support.records import fetch, produce
 from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
@@ -126,73 +41,15 @@ from tests.support.wire import error_codes
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
 
 
-def alter_client_quotas() -> Message:
-    entity, op = EntityData(entity_type="user", entity_name="u"), OpData(key="producer_byte_rate", value=5.0)
-    return AlterClientQuotasRequest(entries=[EntryData(entity=[entity], ops=[op])])
-
-
-def alter_partition_reassignments() -> Message:
-    partition = ReassignablePartition(partition_index=0, replicas=[1])
-    return AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[partition])])
-
-
-def alter_user_scram_credentials() -> Message:
-    upsertion = ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
-    return AlterUserScramCredentialsRequest(upsertions=[upsertion])
-
-
-def alter_replica_log_dirs() -> Message:
-    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
-    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="memory", topics=topics)])
-
-
-def create_topics() -> Message:
-    # Versions before KIP-464 do not support -1 for the broker's defaults.
-    return CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)])
-
-
-def delete_records() -> Message:
-    partition = DeleteRecordsPartition(partition_index=0, offset=0)
-    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[partition])])
-
-
 def delete_topics(version: int, topic_id: bytes) -> Message:
-    return DeleteTopicsRequest(topic_names=["t"], topics=[DeleteTopicState(topic_id=topic_id)], timeout_ms=1000)
-
-
-def join_group() -> Message:
-    return JoinGroupRequest(
-        group_id="group",
-        session_timeout_ms=SESSION_MS,
-        member_id="member",
-        protocol_type="consumer",
-        protocols=[protocol()],
-    )
-
-
-def sync_group() -> Message:
-    return SyncGroupRequest(
-        group_id="group", generation_id=1, member_id="member", protocol_type="consumer", protocol_name="range"
-    )
-
-
-def leave_group() -> Message:
-    return LeaveGroupRequest(group_id="group", member_id="member", members=[MemberIdentity(member_id="member")])
-
-
-def list_offsets() -> Message:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    return request("DeleteTopics", topic_names=["t"], topics=[{"topic_id": topic_id}], timeout_ms=1000)
 
 
 def offset_fetch(version: int, topic_id: bytes) -> Message:
     # In version 0, a partition without an offset is unknown.
-    return OffsetFetchRequest(group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
-
-
-def offset_for_leader_epoch() -> Message:
-    partition = OffsetForLeaderPartition(partition=0, leader_epoch=0)
-    return OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[partition])])
+    return (
+        request("OffsetFetch", group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
+    )
 
 
 def txn_offset_commit(version: int, topic_id: bytes) -> Message:
@@ -201,14 +58,9 @@ def txn_offset_commit(version: int, topic_id: bytes) -> Message:
     return request
 
 
-def write_txn_markers() -> Message:
-    topics = [WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
-    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7, topics=topics)])
-
-
 def push_telemetry() -> Message:
     subscription = Subscription(b"i" * 16, [], DEFAULT_INTERVAL_MS)
-    return PushTelemetryRequest(client_instance_id=b"i" * 16, subscription_id=subscription.id)
+    return request("PushTelemetry", client_instance_id=b"i" * 16, subscription_id=subscription.id)
 
 
 # The requests that depend on the version or on the id of the topic "t", and the others.
@@ -217,80 +69,119 @@ VARYING: dict[str, Maker] = {
     "Fetch": lambda version, topic_id: fetch(0, topic_id=topic_id),
     "OffsetCommit": lambda version, topic_id: commit_request(group_id="simple", topic_id=topic_id),
     "OffsetFetch": offset_fetch,
-    "DescribeGroups": lambda version, topic_id: DescribeGroupsRequest(
-        groups=["group"], include_authorized_operations=version >= 3
+    "DescribeGroups": lambda version, topic_id: request(
+        "DescribeGroups", groups=["group"], include_authorized_operations=version >= 3
     ),
-    "ListGroups": lambda version, topic_id: ListGroupsRequest(
-        states_filter=["Stable"] if version >= 4 else [], types_filter=["classic"] if version >= 5 else []
+    "ListGroups": lambda version, topic_id: request(
+        "ListGroups", states_filter=["Stable"] if version >= 4 else [], types_filter=["classic"] if version >= 5 else []
     ),
     "DeleteTopics": delete_topics,
     "TxnOffsetCommit": txn_offset_commit,
     "AddPartitionsToTxn": lambda version, topic_id: add_request(version, 0, 0),
-    "DescribeConfigs": lambda version, topic_id: DescribeConfigsRequest(
-        resources=[DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)],
+    "DescribeConfigs": lambda version, topic_id: request(
+        "DescribeConfigs",
+        resources=[{"resource_type": 2, "resource_name": "t", "configuration_keys": None}],
         include_synonyms=version >= 1,
         include_documentation=version >= 3,
     ),
 }
 SAME: dict[str, Message] = {
-    "ListOffsets": list_offsets(),
-    "Metadata": MetadataRequest(topics=[MetadataRequestTopic(name="t")]),
-    "FindCoordinator": FindCoordinatorRequest(key="group", coordinator_keys=["group", "other"]),
-    "JoinGroup": join_group(),
-    "Heartbeat": HeartbeatRequest(group_id="group", generation_id=1, member_id="member"),
-    "LeaveGroup": leave_group(),
-    "SyncGroup": sync_group(),
-    "ApiVersions": ApiVersionsRequest(client_software_name="test", client_software_version="1.0"),
-    "SaslHandshake": SaslHandshakeRequest(mechanism="PLAIN"),
-    "SaslAuthenticate": SaslAuthenticateRequest(auth_bytes=plain()),
-    "CreateTopics": create_topics(),
-    "DeleteRecords": delete_records(),
-    "InitProducerId": InitProducerIdRequest(transactional_id=None),
-    "OffsetForLeaderEpoch": offset_for_leader_epoch(),
-    "AddOffsetsToTxn": AddOffsetsToTxnRequest(transactional_id="tx", group_id="empty"),
+    "ListOffsets": request(
+        "ListOffsets", replica_id=-1, topics=[{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+    ),
+    "Metadata": request("Metadata", topics=[{"name": "t"}]),
+    "FindCoordinator": request("FindCoordinator", key="group", coordinator_keys=["group", "other"]),
+    "JoinGroup": request(
+        "JoinGroup",
+        group_id="group",
+        session_timeout_ms=SESSION_MS,
+        member_id="member",
+        protocol_type="consumer",
+        protocols=[protocol()],
+    ),
+    "Heartbeat": request("Heartbeat", group_id="group", generation_id=1, member_id="member"),
+    "LeaveGroup": request("LeaveGroup", group_id="group", member_id="member", members=[{"member_id": "member"}]),
+    "SyncGroup": request(
+        "SyncGroup",
+        group_id="group",
+        generation_id=1,
+        member_id="member",
+        protocol_type="consumer",
+        protocol_name="range",
+    ),
+    "ApiVersions": request("ApiVersions", client_software_name="test", client_software_version="1.0"),
+    "SaslHandshake": request("SaslHandshake", mechanism="PLAIN"),
+    "SaslAuthenticate": request("SaslAuthenticate", auth_bytes=plain()),
+    # Versions before KIP-464 do not support -1 for the broker's defaults.
+    "CreateTopics": request("CreateTopics", topics=[{"name": "new", "num_partitions": 2, "replication_factor": 1}]),
+    "DeleteRecords": request(
+        "DeleteRecords", topics=[{"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}]
+    ),
+    "InitProducerId": request("InitProducerId", transactional_id=None),
+    "OffsetForLeaderEpoch": request(
+        "OffsetForLeaderEpoch", topics=[{"topic": "t", "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+    ),
+    "AddOffsetsToTxn": request("AddOffsetsToTxn", transactional_id="tx", group_id="empty"),
     "EndTxn": end_request(0, 0),
-    "WriteTxnMarkers": write_txn_markers(),
+    "WriteTxnMarkers": request(
+        "WriteTxnMarkers", markers=[{"producer_id": 7, "topics": [{"name": "t", "partition_indexes": [0]}]}]
+    ),
     "DescribeAcls": DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1),
-    "CreateAcls": CreateAclsRequest(creations=[]),
-    "DeleteAcls": DeleteAclsRequest(filters=[]),
-    "AlterConfigs": AlterConfigsRequest(resources=[AlterConfigsResource(resource_type=2, resource_name="t")]),
-    "AlterReplicaLogDirs": alter_replica_log_dirs(),
-    "DescribeLogDirs": DescribeLogDirsRequest(topics=None),
-    "CreatePartitions": CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=1000
+    "CreateAcls": request("CreateAcls", creations=[]),
+    "DeleteAcls": request("DeleteAcls", filters=[]),
+    "AlterConfigs": request("AlterConfigs", resources=[{"resource_type": 2, "resource_name": "t"}]),
+    "AlterReplicaLogDirs": request(
+        "AlterReplicaLogDirs", dirs=[{"path": "memory", "topics": [{"name": "t", "partitions": [0]}]}]
     ),
-    "DeleteGroups": DeleteGroupsRequest(groups_names=["empty"]),
-    "ElectLeaders": ElectLeadersRequest(topic_partitions=None),
-    "IncrementalAlterConfigs": IncrementalAlterConfigsRequest(
-        resources=[IncrementalResource(resource_type=2, resource_name="t")]
+    "DescribeLogDirs": request("DescribeLogDirs", topics=None),
+    "CreatePartitions": request(
+        "CreatePartitions", topics=[{"name": "t", "count": 2, "assignments": None}], timeout_ms=1000
     ),
-    "AlterPartitionReassignments": alter_partition_reassignments(),
-    "ListPartitionReassignments": ListPartitionReassignmentsRequest(topics=None),
+    "DeleteGroups": request("DeleteGroups", groups_names=["empty"]),
+    "ElectLeaders": request("ElectLeaders", topic_partitions=None),
+    "IncrementalAlterConfigs": request(
+        "IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": "t"}]
+    ),
+    "AlterPartitionReassignments": request(
+        "AlterPartitionReassignments", topics=[{"name": "t", "partitions": [{"partition_index": 0, "replicas": [1]}]}]
+    ),
+    "ListPartitionReassignments": request("ListPartitionReassignments", topics=None),
     "OffsetDelete": delete_offsets_request(group_id="empty"),
-    "DescribeClientQuotas": DescribeClientQuotasRequest(),
-    "AlterClientQuotas": alter_client_quotas(),
-    "DescribeUserScramCredentials": DescribeUserScramCredentialsRequest(),
-    "AlterUserScramCredentials": alter_user_scram_credentials(),
-    "DescribeQuorum": DescribeQuorumRequest(
-        topics=[QuorumTopic(topic_name="__cluster_metadata", partitions=[QuorumPartition()])]
+    "DescribeClientQuotas": request("DescribeClientQuotas"),
+    "AlterClientQuotas": request(
+        "AlterClientQuotas",
+        entries=[
+            {
+                "entity": [{"entity_type": "user", "entity_name": "u"}],
+                "ops": [{"key": "producer_byte_rate", "value": 5.0}],
+            }
+        ],
     ),
-    "UpdateFeatures": UpdateFeaturesRequest(
-        feature_updates=[FeatureUpdateKey(feature="transaction.version", max_version_level=2)]
+    "DescribeUserScramCredentials": request("DescribeUserScramCredentials"),
+    "AlterUserScramCredentials": request(
+        "AlterUserScramCredentials",
+        upsertions=[{"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}],
     ),
-    "UnregisterBroker": UnregisterBrokerRequest(broker_id=1),
-    "DescribeCluster": DescribeClusterRequest(),
-    "DescribeProducers": DescribeProducersRequest(topics=[DescribeProducersTopic(name="t", partition_indexes=[0])]),
-    "DescribeTransactions": DescribeTransactionsRequest(transactional_ids=["tx"]),
-    "ListTransactions": ListTransactionsRequest(state_filters=["Ongoing"]),
-    "ConsumerGroupHeartbeat": ConsumerGroupHeartbeatRequest(
+    "DescribeQuorum": request("DescribeQuorum", topics=[{"topic_name": "__cluster_metadata", "partitions": [{}]}]),
+    "UpdateFeatures": request(
+        "UpdateFeatures", feature_updates=[{"feature": "transaction.version", "max_version_level": 2}]
+    ),
+    "UnregisterBroker": request("UnregisterBroker", broker_id=1),
+    "DescribeCluster": request("DescribeCluster"),
+    "DescribeProducers": request("DescribeProducers", topics=[{"name": "t", "partition_indexes": [0]}]),
+    "DescribeTransactions": request("DescribeTransactions", transactional_ids=["tx"]),
+    "ListTransactions": request("ListTransactions", state_filters=["Ongoing"]),
+    "ConsumerGroupHeartbeat": request(
+        "ConsumerGroupHeartbeat",
         group_id="consumers",
         member_id="member",
         rebalance_timeout_ms=1000,
         subscribed_topic_names=["t"],
         topic_partitions=[],
     ),
-    "ConsumerGroupDescribe": ConsumerGroupDescribeRequest(group_ids=["consumers"]),
-    "StreamsGroupHeartbeat": StreamsGroupHeartbeatRequest(
+    "ConsumerGroupDescribe": request("ConsumerGroupDescribe", group_ids=["consumers"]),
+    "StreamsGroupHeartbeat": request(
+        "StreamsGroupHeartbeat",
         group_id="streams",
         member_id="member",
         rebalance_timeout_ms=1000,
@@ -299,38 +190,29 @@ SAME: dict[str, Message] = {
         standby_tasks=[],
         warmup_tasks=[],
     ),
-    "StreamsGroupDescribe": StreamsGroupDescribeRequest(group_ids=["streams"]),
-    "StreamsGroupTopologyDescriptionUpdate": StreamsGroupTopologyDescriptionUpdateRequest(
-        group_id="streams", member_id="member"
+    "StreamsGroupDescribe": request("StreamsGroupDescribe", group_ids=["streams"]),
+    "StreamsGroupTopologyDescriptionUpdate": request(
+        "StreamsGroupTopologyDescriptionUpdate", group_id="streams", member_id="member"
     ),
-    "ShareGroupHeartbeat": ShareGroupHeartbeatRequest(
-        group_id="share", member_id="another", subscribed_topic_names=["t"]
+    "ShareGroupHeartbeat": request(
+        "ShareGroupHeartbeat", group_id="share", member_id="another", subscribed_topic_names=["t"]
     ),
-    "ShareGroupDescribe": ShareGroupDescribeRequest(group_ids=["share"]),
-    "ShareFetch": ShareFetchRequest(group_id="share", member_id="fetching"),
-    "ShareAcknowledge": ShareAcknowledgeRequest(group_id="share", member_id="acknowledging", share_session_epoch=1),
-    "DescribeShareGroupOffsets": DescribeShareGroupOffsetsRequest(
-        groups=[
-            DescribeShareGroupOffsetsRequestGroup(
-                group_id="share", topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
-            )
-        ]
+    "ShareGroupDescribe": request("ShareGroupDescribe", group_ids=["share"]),
+    "ShareFetch": request("ShareFetch", group_id="share", member_id="fetching"),
+    "ShareAcknowledge": request("ShareAcknowledge", group_id="share", member_id="acknowledging", share_session_epoch=1),
+    "DescribeShareGroupOffsets": request(
+        "DescribeShareGroupOffsets", groups=[{"group_id": "share", "topics": [{"topic_name": "t", "partitions": [0]}]}]
     ),
-    "AlterShareGroupOffsets": AlterShareGroupOffsetsRequest(
+    "AlterShareGroupOffsets": request(
+        "AlterShareGroupOffsets",
         group_id="empty-share",
-        topics=[
-            AlterShareGroupOffsetsRequestTopic(
-                topic_name="t", partitions=[AlterShareGroupOffsetsRequestPartition(partition_index=0)]
-            )
-        ],
+        topics=[{"topic_name": "t", "partitions": [{"partition_index": 0}]}],
     ),
-    "DeleteShareGroupOffsets": DeleteShareGroupOffsetsRequest(
-        group_id="empty-share", topics=[DeleteShareGroupOffsetsRequestTopic(topic_name="t")]
-    ),
-    "GetTelemetrySubscriptions": GetTelemetrySubscriptionsRequest(),
+    "DeleteShareGroupOffsets": request("DeleteShareGroupOffsets", group_id="empty-share", topics=[{"topic_name": "t"}]),
+    "GetTelemetrySubscriptions": request("GetTelemetrySubscriptions"),
     "PushTelemetry": push_telemetry(),
-    "ListConfigResources": ListConfigResourcesRequest(),
-    "DescribeTopicPartitions": DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
+    "ListConfigResources": request("ListConfigResources"),
+    "DescribeTopicPartitions": request("DescribeTopicPartitions", topics=[{"name": "t"}]),
 }
 
 
@@ -456,16 +338,16 @@ def client_above_the_request_quota(name: str, version: int, monkeypatch: pytest.
 
 
 def test_advertised_versions_are_the_served_versions() -> None:
-    response = full_broker().client().call(ApiVersionsRequest(), 0)
+    response = full_broker().client().call(request("ApiVersions"), 0)
     advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert advertised == {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
 
 
 def test_telemetry_apis_are_advertised_only_when_enabled() -> None:
     client = VirtualBroker().client()
-    advertised = {api.api_key for api in client.call(ApiVersionsRequest(), 0).api_keys}
+    advertised = {api.api_key for api in client.call(request("ApiVersions"), 0).api_keys}
     assert set(HANDLERS) - advertised == {71, 72}
-    assert client.call(GetTelemetrySubscriptionsRequest(), 0).error_code == ErrorCode.NONE
+    assert client.call(request("GetTelemetrySubscriptions"), 0).error_code == ErrorCode.NONE
 
 
 def test_served_versions_are_stable_versions_of_the_protocol() -> None:

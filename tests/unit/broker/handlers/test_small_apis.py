@@ -5,16 +5,11 @@ from typing import Any
 import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
+from sluice.protocol.apis import offset_for_leader_epoch as api
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
@@ -220,11 +215,11 @@ def test_describe_cluster_accepts_only_the_endpoint_type_brokers(endpoint_type: 
 # -- OffsetForLeaderEpoch ----------------------------------------------------------------------------------------------
 
 
-def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t", **more: Any) -> EpochEndOffset:
-    partition = OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": epoch} | more))
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[partition])])
+def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t", **more: Any) -> api.EpochEndOffset:
+    partition = api.OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": epoch} | more))
+    request = api.OffsetForLeaderEpochRequest(topics=[api.OffsetForLeaderTopic(topic=topic, partitions=[partition])])
     (result,) = broker.client().call(request, version).topics[0].partitions
-    assert isinstance(result, EpochEndOffset)
+    assert isinstance(result, api.EpochEndOffset)
     return result
 
 

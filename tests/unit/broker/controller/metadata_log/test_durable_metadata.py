@@ -10,15 +10,11 @@ from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.broker.security.sasl.scram_credentials import ScramMechanism, credential
 from sluice.broker.server.metadata_restore import _state
+from sluice.protocol.apis import alter_user_scram_credentials as api
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.alter_configs import AlterableConfig as OldConfig
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest
 from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResource
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -91,7 +87,7 @@ def new_topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
 RESPONSES: dict[type[Message], tuple[int, str]] = {
     AlterClientQuotasRequest: (1, "entries"),
     AlterConfigsRequest: (2, "responses"),
-    AlterUserScramCredentialsRequest: (0, "results"),
+    api.AlterUserScramCredentialsRequest: (0, "results"),
     CreateAclsRequest: (3, "results"),
     CreatePartitionsRequest: (3, "results"),
     CreateTopicsRequest: (7, "topics"),
@@ -195,9 +191,9 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
     ),
     (
         "a SCRAM credential is created",
-        AlterUserScramCredentialsRequest(
+        api.AlterUserScramCredentialsRequest(
             upsertions=[
-                ScramCredentialUpsertion(
+                api.ScramCredentialUpsertion(
                     name="u", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED_PASSWORD
                 )
             ]
@@ -213,7 +209,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
     ),
     (
         "a SCRAM credential is deleted",
-        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="loser", mechanism=1)]),
+        api.AlterUserScramCredentialsRequest(deletions=[api.ScramCredentialDeletion(name="loser", mechanism=1)]),
         lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
     (

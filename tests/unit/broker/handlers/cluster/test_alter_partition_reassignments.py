@@ -2,11 +2,7 @@
 
 import pytest
 
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from sluice.protocol.apis import alter_partition_reassignments as api
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
@@ -29,8 +25,8 @@ def test_reassignment_accepts_only_the_current_replicas(
     version: int, name: str, index: int, replicas: list[int] | None, code: ErrorCode, message: str | None
 ) -> None:
     broker = broker_with_topic()
-    partition = ReassignablePartition(partition_index=index, replicas=replicas)
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[partition])])
+    partition = api.ReassignablePartition(partition_index=index, replicas=replicas)
+    request = api.AlterPartitionReassignmentsRequest(topics=[api.ReassignableTopic(name=name, partitions=[partition])])
     response = broker.client().call(request, version)
     assert (response.error_code, response.error_message) == (0, None)
     ((result,),) = [topic.partitions for topic in response.responses if topic.name == name]
@@ -38,12 +34,14 @@ def test_reassignment_accepts_only_the_current_replicas(
 
 
 def test_version_1_returns_allow_replication_factor_change() -> None:
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic()], allow_replication_factor_change=False)
+    request = api.AlterPartitionReassignmentsRequest(
+        topics=[api.ReassignableTopic()], allow_replication_factor_change=False
+    )
     assert VirtualBroker().client().call(request, 1).allow_replication_factor_change is False
 
 
 def test_request_without_topics_gets_the_defaults() -> None:
-    request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False, timeout_ms=0)
+    request = api.AlterPartitionReassignmentsRequest(allow_replication_factor_change=False, timeout_ms=0)
     response = VirtualBroker().client().call(request, 1)
     assert (response.error_code, response.error_message, response.responses) == (0, "", [])
     assert response.allow_replication_factor_change is True

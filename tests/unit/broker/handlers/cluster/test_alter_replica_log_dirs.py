@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
+from sluice.protocol.apis import alter_replica_log_dirs as api
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
@@ -20,10 +16,10 @@ ErrorCodes = dict[tuple[str, int], int]
 def altered(broker: VirtualBroker, *entries: tuple[str, str, int]) -> ErrorCodes:
     """Return the error codes of a request with (path, topic, partition) entries."""
     dirs = [
-        AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])])
+        api.AlterReplicaLogDir(path=path, topics=[api.AlterReplicaLogDirTopic(name=topic, partitions=[index])])
         for path, topic, index in entries
     ]
-    response = broker.client().call(AlterReplicaLogDirsRequest(dirs=dirs), 2)
+    response = broker.client().call(api.AlterReplicaLogDirsRequest(dirs=dirs), 2)
     return {
         (topic.topic_name, partition.partition_index): partition.error_code
         for topic in response.results

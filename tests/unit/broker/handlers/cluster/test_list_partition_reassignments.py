@@ -2,10 +2,7 @@
 
 import pytest
 
-from sluice.protocol.apis.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
+from sluice.protocol.apis import list_partition_reassignments as api
 from tests.support.virtual_broker import broker_with_topic
 
 
@@ -13,11 +10,11 @@ from tests.support.virtual_broker import broker_with_topic
     "topics",
     [
         pytest.param(None, id="all topics"),
-        pytest.param([ListPartitionReassignmentsTopics(name="t", partition_indexes=[0])], id="one partition"),
-        pytest.param([ListPartitionReassignmentsTopics(name="no", partition_indexes=[0])], id="unknown topic"),
+        pytest.param([api.ListPartitionReassignmentsTopics(name="t", partition_indexes=[0])], id="one partition"),
+        pytest.param([api.ListPartitionReassignmentsTopics(name="no", partition_indexes=[0])], id="unknown topic"),
     ],
 )
-def test_no_reassignments_are_listed(topics: list[ListPartitionReassignmentsTopics] | None) -> None:
+def test_no_reassignments_are_listed(topics: list[api.ListPartitionReassignmentsTopics] | None) -> None:
     broker = broker_with_topic()
-    response = broker.client().call(ListPartitionReassignmentsRequest(topics=topics), 0)
+    response = broker.client().call(api.ListPartitionReassignmentsRequest(topics=topics), 0)
     assert (response.error_code, response.error_message, response.topics) == (0, None, [])

@@ -6,12 +6,7 @@ import pytest
 
 from sluice.broker.metadata.topic import Topic
 from sluice.config.property_table import TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
-from sluice.protocol.apis.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResult,
-)
+from sluice.protocol.apis import describe_configs as api
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
@@ -25,17 +20,17 @@ TOPIC_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE, LOGGER_SOURCE = 1, 4, 5, 6
 
 def describe(
     broker: VirtualBroker, kind: int, name: str, *keys: str, version: int = 4, **more: Any
-) -> DescribeConfigsResult:
-    resource = DescribeConfigsResource(
+) -> api.DescribeConfigsResult:
+    resource = api.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(keys) if keys else None
     )
-    (result,) = broker.client().call(DescribeConfigsRequest(resources=[resource], **more), version).results
-    assert isinstance(result, DescribeConfigsResult)
+    (result,) = broker.client().call(api.DescribeConfigsRequest(resources=[resource], **more), version).results
+    assert isinstance(result, api.DescribeConfigsResult)
     assert (result.resource_type, result.resource_name) == (kind, name)
     return result
 
 
-def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceResult]:
+def by_name(result: api.DescribeConfigsResult) -> dict[str, api.DescribeConfigsResourceResult]:
     assert result.error_code == 0
     return {config.name: config for config in result.configs}
 
@@ -131,7 +126,7 @@ def test_config_types_equal_kafkas_numbers() -> None:
     assert [configs[name].config_type for name in names] == [1, 2, 3, 7, 5]
 
 
-def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | None, int]]:
+def synonyms(config: api.DescribeConfigsResourceResult) -> list[tuple[str, str | None, int]]:
     return [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms]
 
 
@@ -253,8 +248,8 @@ def test_invalid_resource_is_rejected(kind: int, name: str, code: ErrorCode) -> 
 
 
 def test_unknown_resource_type_fails_the_whole_request(broker: VirtualBroker) -> None:
-    resources = [DescribeConfigsResource(resource_type=kind, resource_name="1") for kind in (BROKER, 77, BROKER)]
-    results = broker.client().call(DescribeConfigsRequest(resources=resources), 4).results
+    resources = [api.DescribeConfigsResource(resource_type=kind, resource_name="1") for kind in (BROKER, 77, BROKER)]
+    results = broker.client().call(api.DescribeConfigsRequest(resources=resources), 4).results
     assert [(one.resource_type, one.error_code, one.configs) for one in results] == [
         (kind, ErrorCode.INVALID_REQUEST, []) for kind in (BROKER, 77, BROKER)
     ]

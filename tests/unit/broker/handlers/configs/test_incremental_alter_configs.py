@@ -8,12 +8,8 @@ import pytest
 
 from sluice.broker.controller.configs.resource import Change
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis import incremental_alter_configs as api
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
@@ -30,16 +26,16 @@ T = TypeVar("T")
 Op = tuple[str, int, str | None]  # name, operation, value
 
 
-def resource(kind: int, name: str, *ops: Op) -> AlterConfigsResource:
-    configs = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in ops]
-    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+def resource(kind: int, name: str, *ops: Op) -> api.AlterConfigsResource:
+    configs = [api.AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in ops]
+    return api.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
 
 
 def alter_all(
-    broker: VirtualBroker, *resources: AlterConfigsResource, validate_only: bool = False
+    broker: VirtualBroker, *resources: api.AlterConfigsResource, validate_only: bool = False
 ) -> list[tuple[int, str | None]]:
     """Return error code and message of each resource, in order."""
-    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    request = api.IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
     responses = broker.client().call(request, 1).responses
     assert [(response.resource_type, response.resource_name) for response in responses] == [
         (resource.resource_type, resource.resource_name) for resource in resources
@@ -335,7 +331,7 @@ REJECTIONS = [
 
 @pytest.mark.parametrize(("altered", "code", "message"), REJECTIONS)
 def test_invalid_config_is_rejected_and_nothing_changes(
-    altered: AlterConfigsResource, code: ErrorCode, message: str | None
+    altered: api.AlterConfigsResource, code: ErrorCode, message: str | None
 ) -> None:
     broker = broker_with_topic()
     ((actual, actual_message),) = alter_all(broker, altered)

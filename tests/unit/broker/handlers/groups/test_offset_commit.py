@@ -6,11 +6,7 @@ import pytest
 
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from sluice.protocol.apis import offset_commit as api
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
     Member,
@@ -134,7 +130,7 @@ def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
     client.call(commit_request(), 9)
     request = commit_request()
     request.topics[0].partitions = [
-        OffsetCommitRequestPartition(partition_index=index, committed_offset=8, committed_metadata="x" * 30_000)
+        api.OffsetCommitRequestPartition(partition_index=index, committed_offset=8, committed_metadata="x" * 30_000)
         for index in range(40)  # together above the maximum batch size
     ]
     response = client.call(request, 9)
@@ -147,7 +143,7 @@ def test_commit_of_too_many_offsets_is_rejected_before_their_records_are_built(
 ) -> None:
     monkeypatch.setattr("sluice.broker.coordinator.group.coordinator.offset_commit", None)
     request = commit_request()
-    request.topics[0].partitions = [OffsetCommitRequestPartition(partition_index=0)] * 40_000
+    request.topics[0].partitions = [api.OffsetCommitRequestPartition(partition_index=0)] * 40_000
     response = client.call(request, 9)
     assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
@@ -158,13 +154,13 @@ def test_repeated_and_empty_topics(
     broker: VirtualBroker, version: int, requested: list[tuple[str, list[int]]], expected: list[tuple[str, list[int]]]
 ) -> None:
     ids = with_topics(broker)
-    request = OffsetCommitRequest(
+    request = api.OffsetCommitRequest(
         group_id="group",
         topics=[
-            OffsetCommitRequestTopic(
+            api.OffsetCommitRequestTopic(
                 name=name,
                 topic_id=ids[name],
-                partitions=[OffsetCommitRequestPartition(partition_index=index) for index in indexes],
+                partitions=[api.OffsetCommitRequestPartition(partition_index=index) for index in indexes],
             )
             for name, indexes in requested
         ],

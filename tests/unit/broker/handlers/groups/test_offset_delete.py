@@ -3,11 +3,7 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
+from sluice.protocol.apis import offset_delete as api
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
     commit_request,
@@ -76,11 +72,11 @@ def test_repeated_and_empty_topics(
     with_topics(broker)
     client = broker.client()
     client.call(commit_request(), 9)
-    request = OffsetDeleteRequest(
+    request = api.OffsetDeleteRequest(
         group_id="group",
         topics=[
-            OffsetDeleteRequestTopic(
-                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            api.OffsetDeleteRequestTopic(
+                name=name, partitions=[api.OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
             )
             for name, indexes in requested
         ],

@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from sluice.protocol.apis import list_offsets as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 from sluice.protocol.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES
@@ -30,12 +25,12 @@ def look_up(
     committed: bool = False,
     replica_id: int = -1,
     **more: Any,
-) -> ListOffsetsPartitionResponse:
-    partition = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
-    topics = [ListOffsetsTopic(name=topic, partitions=[partition])]
-    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=topics)
+) -> api.ListOffsetsPartitionResponse:
+    partition = api.ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
+    topics = [api.ListOffsetsTopic(name=topic, partitions=[partition])]
+    request = api.ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=topics)
     (result,) = broker.client().call(request, version).topics[0].partitions
-    assert isinstance(result, ListOffsetsPartitionResponse)
+    assert isinstance(result, api.ListOffsetsPartitionResponse)
     return result
 
 
@@ -207,17 +202,17 @@ def test_other_leader_epoch_is_rejected(epoch: int, code: int) -> None:
 @pytest.mark.parametrize("version", range(1, 12))
 def test_duplicate_partition_is_an_invalid_request(version: int) -> None:
     broker = filled()
-    partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
-    topics = [ListOffsetsTopic(name="t", partitions=those) for those in (partitions[:2], partitions[2:])]
-    (response,) = broker.client().call(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
+    partitions = [api.ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
+    topics = [api.ListOffsetsTopic(name="t", partitions=those) for those in (partitions[:2], partitions[2:])]
+    (response,) = broker.client().call(api.ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
     results = [(partition.partition_index, partition.error_code, partition.offset) for partition in response.partitions]
     assert results == [(0, ErrorCode.INVALID_REQUEST, -1), (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
 def test_version_0_lists_duplicate_partitions_separately() -> None:
     broker = filled()
-    partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
+    partitions = [api.ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
+    request = api.ListOffsetsRequest(replica_id=-1, topics=[api.ListOffsetsTopic(name="t", partitions=partitions)])
     (topic,) = broker.client().call(request, 0).topics
     assert [partition.old_style_offsets for partition in topic.partitions] == [[5], [5]]
 
@@ -242,7 +237,7 @@ def test_empty_log_returns_the_current_leader_epoch(topic: Topic, broker: Virtua
 
 @pytest.mark.parametrize("version", range(1, 12))
 def test_topics_without_partitions_are_left_out(version: int) -> None:
-    named = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=LATEST)])
-    topics = [ListOffsetsTopic(name="t"), ListOffsetsTopic(name="nowhere"), named]
-    response = broker_with_topic().client().call(ListOffsetsRequest(topics=topics), version)
+    named = api.ListOffsetsTopic(name="t", partitions=[api.ListOffsetsPartition(partition_index=0, timestamp=LATEST)])
+    topics = [api.ListOffsetsTopic(name="t"), api.ListOffsetsTopic(name="nowhere"), named]
+    response = broker_with_topic().client().call(api.ListOffsetsRequest(topics=topics), version)
     assert [(topic.name, len(topic.partitions)) for topic in response.topics] == [("t", 1)]

@@ -5,14 +5,9 @@ from typing import Any
 import pytest
 
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis import produce as api
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    TopicProduceData,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import CRC_AT, read_header
@@ -27,18 +22,18 @@ VERSIONS = range(14)
 ALL = -1
 
 
-def produced(response: Message) -> PartitionProduceResponse:
+def produced(response: Message) -> api.PartitionProduceResponse:
     """Return the response for the only partition of a produce request."""
     (topic,) = getattr(response, "responses")  # noqa: B009  (mypy knows no fields of Message)
     (partition,) = topic.partition_responses
-    assert isinstance(partition, PartitionProduceResponse)
+    assert isinstance(partition, api.PartitionProduceResponse)
     return partition
 
 
-def produce_to(*indexes: int, **fields: Any) -> ProduceRequest:
+def produce_to(*indexes: int, **fields: Any) -> api.ProduceRequest:
     """Return a request with one batch for each of these partitions of "t"."""
-    data = [PartitionProduceData(index=index, records=batch()) for index in indexes]
-    return ProduceRequest(**fields, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    data = [api.PartitionProduceData(index=index, records=batch()) for index in indexes]
+    return api.ProduceRequest(**fields, topic_data=[api.TopicProduceData(name="t", partition_data=data)])
 
 
 # -- appending ---------------------------------------------------------------------------------------------------------
@@ -107,7 +102,7 @@ def corrupt() -> bytes:
     ],
 )
 def test_invalid_produce_returns_an_error_and_appends_nothing(
-    request_: ProduceRequest, version: int, code: ErrorCode
+    request_: api.ProduceRequest, version: int, code: ErrorCode
 ) -> None:
     broker = broker_with_topic("message.max.bytes=1000")
     client = broker.client()
@@ -174,12 +169,12 @@ def test_record_errors_precede_the_acks_error(topic: Topic, broker: VirtualBroke
 def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(partitions=2)
     sent = [(0, b"a"), (1, b"b"), (0, b"c")]
-    data = [PartitionProduceData(index=index, records=records_for(version, value)) for index, value in sent]
+    data = [api.PartitionProduceData(index=index, records=records_for(version, value)) for index, value in sent]
     topics = [
-        TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=items) for items in (data[:2], data[2:])
+        api.TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=items) for items in (data[:2], data[2:])
     ]
     client = broker.client()
-    (topic_response,) = client.call(ProduceRequest(acks=1, topic_data=topics), version).responses
+    (topic_response,) = client.call(api.ProduceRequest(acks=1, topic_data=topics), version).responses
     results = [(item.index, item.error_code, item.base_offset) for item in topic_response.partition_responses]
     assert results == [(0, 0, 0), (1, 0, 0)]
     assert b"c" in fetched_bytes(client.call(fetch(0), 11))
@@ -188,11 +183,11 @@ def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroke
 @pytest.mark.parametrize("version", VERSIONS)
 def test_topics_without_partitions_are_left_out(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(partitions=1)
-    empty = TopicProduceData(name="t", topic_id=topic.topic_id)
-    unknown = TopicProduceData(name="nowhere", topic_id=bytes(range(16)))
+    empty = api.TopicProduceData(name="t", topic_id=topic.topic_id)
+    unknown = api.TopicProduceData(name="nowhere", topic_id=bytes(range(16)))
     client = broker.client()
-    assert client.call(ProduceRequest(acks=1, topic_data=[empty]), version).responses == []
-    assert client.call(ProduceRequest(acks=1, topic_data=[empty, unknown]), version).responses == []
+    assert client.call(api.ProduceRequest(acks=1, topic_data=[empty]), version).responses == []
+    assert client.call(api.ProduceRequest(acks=1, topic_data=[empty, unknown]), version).responses == []
 
 
 TOO_SHORT = (ErrorCode.CORRUPT_MESSAGE, "Record size 0 is less than the minimum record overhead (14)")
@@ -215,9 +210,9 @@ def test_request_with_a_malformed_first_batch_fails_as_a_whole(
     broker: VirtualBroker, version: int, records: list[bytes], expected: list[tuple[int, str | None]]
 ) -> None:
     topic = broker.topic(partitions=2)
-    data = [PartitionProduceData(index=index, records=each) for index, each in enumerate(records)]
-    topics = [TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=data)]
-    (response,) = broker.client().call(ProduceRequest(acks=1, topic_data=topics), version).responses
+    data = [api.PartitionProduceData(index=index, records=each) for index, each in enumerate(records)]
+    topics = [api.TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=data)]
+    (response,) = broker.client().call(api.ProduceRequest(acks=1, topic_data=topics), version).responses
     assert [(one.error_code, one.error_message) for one in response.partition_responses] == expected
     written = [broker.partition(index=index).log.log_end_offset for index in range(2)]
     assert written == [int(not code) for code, _ in expected]

@@ -4,11 +4,7 @@ from hashlib import pbkdf2_hmac
 
 import pytest
 
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
+from sluice.protocol.apis import alter_user_scram_credentials as api
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.sasl import SASL, ScramClient, authenticate, handshake, logged_in
@@ -19,21 +15,21 @@ HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
 DUPLICATE = "A user credential cannot be altered twice in the same request"
 
 
-def upsertion(name: str = "carol", mechanism: int = SHA_256, iterations: int = 4096) -> ScramCredentialUpsertion:
+def upsertion(name: str = "carol", mechanism: int = SHA_256, iterations: int = 4096) -> api.ScramCredentialUpsertion:
     salted = pbkdf2_hmac(HASHES.get(mechanism, "sha256"), b"pencil", b"salt", max(iterations, 1))
-    return ScramCredentialUpsertion(name, mechanism, iterations, b"salt", salted)
+    return api.ScramCredentialUpsertion(name, mechanism, iterations, b"salt", salted)
 
 
-def deletion(name: str = "alice", mechanism: int = SHA_256) -> ScramCredentialDeletion:
-    return ScramCredentialDeletion(name=name, mechanism=mechanism)
+def deletion(name: str = "alice", mechanism: int = SHA_256) -> api.ScramCredentialDeletion:
+    return api.ScramCredentialDeletion(name=name, mechanism=mechanism)
 
 
 def alter(
-    broker: VirtualBroker, *changes: ScramCredentialDeletion | ScramCredentialUpsertion
+    broker: VirtualBroker, *changes: api.ScramCredentialDeletion | api.ScramCredentialUpsertion
 ) -> list[tuple[str, int, str | None]]:
-    request = AlterUserScramCredentialsRequest(
-        deletions=[change for change in changes if isinstance(change, ScramCredentialDeletion)],
-        upsertions=[change for change in changes if isinstance(change, ScramCredentialUpsertion)],
+    request = api.AlterUserScramCredentialsRequest(
+        deletions=[change for change in changes if isinstance(change, api.ScramCredentialDeletion)],
+        upsertions=[change for change in changes if isinstance(change, api.ScramCredentialUpsertion)],
     )
     response = logged_in(broker, "bob").call(request, 0)
     return [(result.user, result.error_code, result.error_message) for result in response.results]
@@ -100,7 +96,8 @@ INVALID_CHANGES = {
 
 @pytest.mark.parametrize(("changes", "results"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
 def test_invalid_changes_are_rejected_per_user(
-    changes: list[ScramCredentialDeletion | ScramCredentialUpsertion], results: list[tuple[str, int, str | None]]
+    changes: list[api.ScramCredentialDeletion | api.ScramCredentialUpsertion],
+    results: list[tuple[str, int, str | None]],
 ) -> None:
     broker = VirtualBroker(*SASL)
     assert alter(broker, *changes) == results

@@ -3,28 +3,24 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
+from sluice.protocol.apis import create_partitions as api
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker
 
 
-def increase(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic:
+def increase(name: str, count: int, *assignments: list[int]) -> api.CreatePartitionsTopic:
     """Return a topic to extend, with the brokers of each new partition; without assignments, the broker assigns."""
-    assigned = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
-    return CreatePartitionsTopic(name=name, count=count, assignments=assigned or None)
+    assigned = [api.CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
+    return api.CreatePartitionsTopic(name=name, count=count, assignments=assigned or None)
 
 
 def create(
-    broker: VirtualBroker, *topics: CreatePartitionsTopic, validate_only: bool = False
+    broker: VirtualBroker, *topics: api.CreatePartitionsTopic, validate_only: bool = False
 ) -> dict[str, tuple[int, str | None]]:
     """Return error code and message of each topic."""
-    request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only, timeout_ms=1000)
+    request = api.CreatePartitionsRequest(topics=list(topics), validate_only=validate_only, timeout_ms=1000)
     results = broker.client().call(request, 3).results
     assert len(results) == len({result.name for result in results})
     return {result.name: (result.error_code, result.error_message) for result in results}
@@ -80,7 +76,7 @@ INVALID_REQUESTS = {
 
 @pytest.mark.parametrize(("topic", "code", "message"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_is_rejected_with_kafkas_error(
-    broker: VirtualBroker, topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
+    broker: VirtualBroker, topic: api.CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> None:
     broker.topic(partitions=2)
     assert create(broker, topic) == {topic.name: (code, message)}

@@ -5,21 +5,17 @@ from typing import Any
 import pytest
 
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS
-from sluice.protocol.apis.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-)
+from sluice.protocol.apis import create_topics as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
 
-def create(broker: VirtualBroker, *topics: CreatableTopic, version: int = 7, **more: Any) -> list[CreatableTopicResult]:
-    response = broker.client().call(CreateTopicsRequest(topics=list(topics), **more), version)
+def create(
+    broker: VirtualBroker, *topics: api.CreatableTopic, version: int = 7, **more: Any
+) -> list[api.CreatableTopicResult]:
+    response = broker.client().call(api.CreateTopicsRequest(topics=list(topics), **more), version)
     results = response.topics
     assert isinstance(results, list)
     return results
@@ -31,21 +27,21 @@ def creatable(
     replicas: int = 1,
     assignments: dict[int, list[int]] | None = None,
     **configs: str | None,
-) -> CreatableTopic:
+) -> api.CreatableTopic:
     """Return a topic to create; config names have underscores for dots."""
-    return CreatableTopic(
+    return api.CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replicas,
         assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            api.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
             for index, brokers in (assignments or {}).items()
         ],
-        configs=[CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()],
+        configs=[api.CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()],
     )
 
 
-def assigned(assignments: dict[int, list[int]], partitions: int = -1, replicas: int = -1) -> CreatableTopic:
+def assigned(assignments: dict[int, list[int]], partitions: int = -1, replicas: int = -1) -> api.CreatableTopic:
     return creatable(partitions=partitions, replicas=replicas, assignments=assignments)
 
 
@@ -124,7 +120,7 @@ INVALID_TOPICS = {
     ("topic", "code"),
     [pytest.param(topic, code, id=title) for code, those in INVALID_TOPICS.items() for title, topic in those.items()],
 )
-def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: CreatableTopic, code: ErrorCode) -> None:
+def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: api.CreatableTopic, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic("there.is")
     (result,) = create(broker, topic)
@@ -158,7 +154,7 @@ def test_validate_only_returns_the_results_and_creates_nothing(broker: VirtualBr
     good, bad = create(broker, creatable("good"), creatable("bad", partitions=0), version=version, validate_only=True)
     assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_PARTITIONS)
     assert broker.broker.cluster.topics == {}
-    assert error_codes(broker.client().call(CreateTopicsRequest(topics=[creatable("good")]), version)) == []
+    assert error_codes(broker.client().call(api.CreateTopicsRequest(topics=[creatable("good")]), version)) == []
 
 
 def test_failed_topic_does_not_affect_others(broker: VirtualBroker) -> None:
