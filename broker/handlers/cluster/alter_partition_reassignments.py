@@ -13,32 +13,26 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
+from sluice.protocol.apis import alter_partition_reassignments as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.AlterPartitionReassignmentsRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     if not request.topics:
-        return AlterPartitionReassignmentsResponse()
+        return api.AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
         return expired(ctx, request)
     may_change_factor = request.allow_replication_factor_change
-    return AlterPartitionReassignmentsResponse(
+    return api.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor,
         error_message=None,
         responses=[
-            ReassignableTopicResponse(
+            api.ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
                     _reassign(ctx, broker, topic.name, requested, may_change_factor) for requested in topic.partitions
@@ -50,17 +44,17 @@ def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, bro
 
 
 def _reassign(
-    ctx: RequestContext, broker: Broker, name: str, requested: ReassignablePartition, may_change_factor: bool
-) -> ReassignablePartitionResponse:
+    ctx: RequestContext, broker: Broker, name: str, requested: api.ReassignablePartition, may_change_factor: bool
+) -> api.ReassignablePartitionResponse:
     code, message = _begin(ctx, broker, name, requested, may_change_factor)
     ctx.error_code = ctx.error_code or code
-    return ReassignablePartitionResponse(
+    return api.ReassignablePartitionResponse(
         partition_index=requested.partition_index, error_code=code, error_message=message
     )
 
 
 def _begin(
-    ctx: RequestContext, broker: Broker, name: str, requested: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: Broker, name: str, requested: api.ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
     cluster = broker.cluster
     target = None if requested.replicas is None else tuple(requested.replicas)

@@ -9,12 +9,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopicResult,
-)
+from sluice.protocol.apis import alter_replica_log_dirs as api
 from sluice.protocol.errors import ErrorCode
 
 from .describe_log_dirs import log_dir
@@ -25,7 +20,9 @@ API = served("AlterReplicaLogDirs", "0-2")
 _MAX_NAME_CHARS = 255 - len(".-future") - 32
 
 
-def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: Broker) -> AlterReplicaLogDirsResponse:
+def handle(
+    ctx: RequestContext, request: api.AlterReplicaLogDirsRequest, broker: Broker
+) -> api.AlterReplicaLogDirsResponse:
     # The last directory for a repeated partition counts.
     requested = {
         (topic.name, index): directory.path
@@ -39,12 +36,12 @@ def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: Bro
         for partition, path in ctx.sliced(requested.items())
     }
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
-    return AlterReplicaLogDirsResponse(
+    return api.AlterReplicaLogDirsResponse(
         results=[
-            AlterReplicaLogDirTopicResult(
+            api.AlterReplicaLogDirTopicResult(
                 topic_name=name,
                 partitions=[
-                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=codes[name, index])
+                    api.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=codes[name, index])
                     for _, index in partitions
                 ],
             )

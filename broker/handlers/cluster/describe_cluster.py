@@ -8,11 +8,7 @@ from sluice.broker.metadata.cache import Node
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
-from sluice.protocol.apis.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from sluice.protocol.apis import describe_cluster as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -21,7 +17,7 @@ API = served("DescribeCluster", "0-2")
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.DescribeClusterRequest, broker: Broker) -> Message:
     if request.endpoint_type == _CONTROLLERS:
         problem = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
         return failed(ctx, request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, problem)
@@ -31,7 +27,7 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker)
     metadata = broker.metadata
     nodes = metadata.brokers if request.include_fenced_brokers else metadata.live_brokers
     unregistered = broker.cluster.unregistered
-    response = DescribeClusterResponse(
+    response = api.DescribeClusterResponse(
         cluster_id=broker.cluster.cluster_id,
         controller_id=broker.controller_id,
         brokers=[
@@ -45,8 +41,8 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker)
     return response
 
 
-def _broker(ctx: RequestContext, node: Node, *, is_fenced: bool) -> DescribeClusterBroker:
+def _broker(ctx: RequestContext, node: Node, *, is_fenced: bool) -> api.DescribeClusterBroker:
     endpoint = ctx.session.endpoint_of(node)
-    return DescribeClusterBroker(
+    return api.DescribeClusterBroker(
         broker_id=node.node_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=is_fenced
     )

@@ -12,13 +12,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.describe_log_dirs import (
-    DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-    DescribeLogDirsTopic,
-)
+from sluice.protocol.apis import describe_log_dirs as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -31,7 +25,7 @@ def log_dir(logs: LogManager) -> str:
     return _MEMORY if logs.directory is None else logs.directory.path
 
 
-def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.DescribeLogDirsRequest, broker: Broker) -> Message:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = broker.metadata.topics
@@ -46,9 +40,9 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker)
         if name in topics
     ]
     total_bytes, usable_bytes = _space(broker.cluster.logs)
-    return DescribeLogDirsResponse(
+    return api.DescribeLogDirsResponse(
         results=[
-            DescribeLogDirsResult(
+            api.DescribeLogDirsResult(
                 log_dir=log_dir(broker.cluster.logs),
                 topics=[topic for topic in described if topic.partitions],
                 total_bytes=total_bytes,
@@ -65,11 +59,11 @@ def _space(logs: LogManager) -> tuple[int, int]:
     return budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
 
 
-def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
-    return DescribeLogDirsTopic(
+def _describe(node_id: int, topic: Topic, indexes: set[int]) -> api.DescribeLogDirsTopic:
+    return api.DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
-            DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_in_bytes)
+            api.DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_in_bytes)
             for partition in topic.partitions
             if partition.index in indexes and node_id in partition.replicas
         ],

@@ -7,12 +7,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
+from sluice.protocol.apis import elect_leaders as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -21,12 +16,12 @@ API = served("ElectLeaders", "0-2", forwarded=True)
 _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 
 
-def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.ElectLeadersRequest, broker: Broker) -> Message:
     """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     if request.topic_partitions is not None and not request.topic_partitions:
-        return ElectLeadersResponse()
+        return api.ElectLeadersResponse()
     if request.timeout_ms <= 0:
         return expired(ctx, request)
     election = _ELECTIONS.get(request.election_type)
@@ -34,12 +29,12 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) ->
         return failed(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
         topics = list(broker.metadata.topics.values())
-        return ElectLeadersResponse(
+        return api.ElectLeadersResponse(
             replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in topics]
         )
-    return ElectLeadersResponse(
+    return api.ElectLeadersResponse(
         replica_election_results=[
-            ReplicaElectionResult(
+            api.ReplicaElectionResult(
                 topic=requested.topic,
                 partition_result=[
                     _elect(ctx, broker, requested.topic, index, election) for index in requested.partitions
@@ -50,15 +45,15 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) ->
     )
 
 
-def _elect_all(ctx: RequestContext, broker: Broker, topic: Topic, election: Election) -> ReplicaElectionResult:
+def _elect_all(ctx: RequestContext, broker: Broker, topic: Topic, election: Election) -> api.ReplicaElectionResult:
     before = ctx.error_code
     results = [_elect(ctx, broker, topic.name, partition.index, election) for partition in topic.partitions]
     needed = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
     ctx.error_code = before or next((result.error_code for result in needed if result.error_code), ErrorCode.NONE)
-    return ReplicaElectionResult(topic=topic.name, partition_result=needed)
+    return api.ReplicaElectionResult(topic=topic.name, partition_result=needed)
 
 
-def _elect(ctx: RequestContext, broker: Broker, name: str, index: int, election: Election) -> PartitionResult:
+def _elect(ctx: RequestContext, broker: Broker, name: str, index: int, election: Election) -> api.PartitionResult:
     cluster = broker.cluster
     topic = broker.metadata.topics.get(name)
     if topic is None:
@@ -69,9 +64,9 @@ def _elect(ctx: RequestContext, broker: Broker, name: str, index: int, election:
     error = cluster.controller.elect_leader(partition, election)
     if error:
         return _failed(ctx, index, error, error.message)
-    return PartitionResult(partition_id=index, error_message=None)
+    return api.PartitionResult(partition_id=index, error_message=None)
 
 
-def _failed(ctx: RequestContext, index: int, code: ErrorCode, message: str) -> PartitionResult:
+def _failed(ctx: RequestContext, index: int, code: ErrorCode, message: str) -> api.PartitionResult:
     ctx.error_code = ctx.error_code or code
-    return PartitionResult(partition_id=index, error_code=code, error_message=message)
+    return api.PartitionResult(partition_id=index, error_code=code, error_message=message)

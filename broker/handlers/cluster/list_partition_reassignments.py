@@ -12,19 +12,14 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
-)
+from sluice.protocol.apis import list_partition_reassignments as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 API = served("ListPartitionReassignments", "0", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.ListPartitionReassignmentsRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     topics = broker.metadata.topics
@@ -39,14 +34,14 @@ def handle(ctx: RequestContext, request: ListPartitionReassignmentsRequest, brok
                 one = _list(requested.name, filter(None, found))
                 listed += [one] if one.partitions else []
     ongoing = [topic for topic in listed if topic.partitions]
-    return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
+    return api.ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
 
 
-def _list(name: str, partitions: Iterable[Partition]) -> OngoingTopicReassignment:
-    return OngoingTopicReassignment(
+def _list(name: str, partitions: Iterable[Partition]) -> api.OngoingTopicReassignment:
+    return api.OngoingTopicReassignment(
         name=name,
         partitions=[
-            OngoingPartitionReassignment(
+            api.OngoingPartitionReassignment(
                 partition_index=partition.index,
                 replicas=list(partition.replicas),
                 adding_replicas=list(partition.adding),

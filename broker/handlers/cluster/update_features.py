@@ -16,12 +16,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.update_features import (
-    FeatureUpdateKey,
-    UpdatableFeatureResult,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from sluice.protocol.apis import update_features as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -32,7 +27,7 @@ _FAILED = "The update failed for all features since the following feature had an
 _RESULTS_UNTIL = 1
 
 
-def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.UpdateFeaturesRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     updates = request.feature_updates
@@ -43,13 +38,13 @@ def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) 
     if not request.validate_only and (code := broker.cluster.update_features(levels)):
         return failed(ctx, request, code, code.message)
     results = updates if ctx.version <= _RESULTS_UNTIL else ()
-    return UpdateFeaturesResponse(
+    return api.UpdateFeaturesResponse(
         error_message=None,
-        results=[UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in results],
+        results=[api.UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in results],
     )
 
 
-def _problem(broker: Broker, update: FeatureUpdateKey, levels: Mapping[str, int]) -> str | None:
+def _problem(broker: Broker, update: api.FeatureUpdateKey, levels: Mapping[str, int]) -> str | None:
     name, level = update.feature, update.max_version_level
     invalid = f"Invalid update version {level} for feature {name}. "
     if update.upgrade_type not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):

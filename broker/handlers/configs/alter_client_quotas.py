@@ -11,13 +11,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    EntityData,
-    EntryData,
-    EntryResult,
-)
+from sluice.protocol.apis import alter_client_quotas as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.client_quotas import TYPES, Entity
@@ -25,14 +19,14 @@ from sluice.quotas.client_quotas import TYPES, Entity
 API = served("AlterClientQuotas", "0-1", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.AlterClientQuotasRequest, broker: Broker) -> Message:
     """Alter each entity as a whole.
 
     As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    results: dict[frozenset[tuple[str, str | None]] | int, EntryResult] = {}
+    results: dict[frozenset[tuple[str, str | None]] | int, api.EntryResult] = {}
     for entry in request.entries:
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         # Entities with more parts than types are invalid, however often they are repeated.
@@ -43,14 +37,14 @@ def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broke
             ctx.free(entity)
     entries = list(results.values())
     ctx.free(results)
-    return AlterClientQuotasResponse(entries=entries)
+    return api.AlterClientQuotasResponse(entries=entries)
 
 
 def _alter(
     ctx: RequestContext,
     broker: Broker,
     entity: Entity,
-    entry: EntryData,
+    entry: api.EntryData,
     validate_only: bool,
     *,
     repeated: bool,
@@ -76,10 +70,10 @@ def alter(
     return ErrorCode.NONE, None
 
 
-def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str | None) -> EntryResult:
+def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str | None) -> api.EntryResult:
     ctx.error_code = ctx.error_code or code
-    return EntryResult(
+    return api.EntryResult(
         error_code=code,
         error_message=message,
-        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
+        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
     )

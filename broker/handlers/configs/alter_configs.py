@@ -5,27 +5,22 @@ from functools import partial
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
-from sluice.protocol.apis.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from sluice.protocol.apis import alter_configs as api
 
 from .config_alteration import Alteration, alter_resources
 
 API = served("AlterConfigs", "0-2", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: Broker) -> AlterConfigsResponse:
+def handle(ctx: RequestContext, request: api.AlterConfigsRequest, broker: Broker) -> api.AlterConfigsResponse:
     alterations = ctx.array(_replacement(ctx, broker, resource) for resource in request.resources)
     responses = alter_resources(
-        ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
+        ctx, broker, alterations, api.AlterConfigsResourceResponse, validate_only=request.validate_only
     )
-    return AlterConfigsResponse(responses=responses)
+    return api.AlterConfigsResponse(responses=responses)
 
 
-def _replacement(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
+def _replacement(ctx: RequestContext, broker: Broker, resource: api.AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     own = {config.name: config.value for config in configs if config.value is not None}
     nulls = [config.name for config in configs if config.value is None]

@@ -7,14 +7,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.describe_client_quotas import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-    EntityData,
-    EntryData,
-    ValueData,
-)
+from sluice.protocol.apis import describe_client_quotas as api
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import IP, TYPES, Entity
 
@@ -24,7 +17,9 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-def handle(ctx: RequestContext, request: DescribeClientQuotasRequest, broker: Broker) -> DescribeClientQuotasResponse:
+def handle(
+    ctx: RequestContext, request: api.DescribeClientQuotasRequest, broker: Broker
+) -> api.DescribeClientQuotasResponse:
     """Return the matching entities; without components every one, or with `strict` none."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
@@ -40,10 +35,10 @@ def handle(ctx: RequestContext, request: DescribeClientQuotasRequest, broker: Br
     specified = [one.entity_type for one in request.components if one.match_type == _SPECIFIED]
     exact = {one.entity_type: one.match for one in request.components if one.match_type != _SPECIFIED}
     found = broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
-    return DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
+    return api.DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
 
 
-def _component_error(component: ComponentData, seen_types: set[str]) -> tuple[ErrorCode, str | None]:
+def _component_error(component: api.ComponentData, seen_types: set[str]) -> tuple[ErrorCode, str | None]:
     type_, match_type = component.entity_type, component.match_type
     if not type_:
         return ErrorCode.INVALID_REQUEST, "Invalid empty entity type."
@@ -61,13 +56,13 @@ def _component_error(component: ComponentData, seen_types: set[str]) -> tuple[Er
     return ErrorCode.NONE, None
 
 
-def _entry(entity: Entity, quotas: dict[str, float]) -> EntryData:
-    return EntryData(
-        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
-        values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+def _entry(entity: Entity, quotas: dict[str, float]) -> api.EntryData:
+    return api.EntryData(
+        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        values=[api.ValueData(key=key, value=value) for key, value in quotas.items()],
     )
 
 
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None) -> api.DescribeClientQuotasResponse:
     ctx.error_code = code
-    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
+    return api.DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

@@ -8,14 +8,7 @@ from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.config.setting import DEFAULT_CONFIG, UNKNOWN_TYPE, Setting
-from sluice.protocol.apis.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
+from sluice.protocol.apis import describe_configs as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -39,22 +32,22 @@ CONFIG_TYPES = {
 }
 
 
-def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.DescribeConfigsRequest, broker: Broker) -> Message:
     if not all(broker.configs.is_served(resource.resource_type) for resource in request.resources):
         return failed(ctx, request, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
-    return DescribeConfigsResponse(
+    return api.DescribeConfigsResponse(
         results=[_describe(ctx, broker, request, resource) for resource in request.resources]
     )
 
 
 def _describe(
-    ctx: RequestContext, broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
+    ctx: RequestContext, broker: Broker, request: api.DescribeConfigsRequest, resource: api.DescribeConfigsResource
+) -> api.DescribeConfigsResult:
     ctx.pause()  # not only after several resources, because a topic takes a millisecond
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
     if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
         return _error_result(ctx, resource, error)
-    found: list[DescribeConfigsResourceResult]
+    found: list[api.DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)
         if isinstance(levels, ApiError):
@@ -66,20 +59,20 @@ def _describe(
             return _error_result(ctx, resource, settings)
         found = [_setting(request, kind, setting) for setting in settings]
     keys = frozenset(resource.configuration_keys or ())
-    return DescribeConfigsResult(
+    return api.DescribeConfigsResult(
         resource_type=kind,
         resource_name=name,
         configs=[one for one in found if not keys or one.name in keys],
     )
 
 
-def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
-    return DescribeConfigsResourceResult(name=logger, value=level, config_source=_DYNAMIC_BROKER_LOGGER_CONFIG)
+def _level(logger: str, level: str) -> api.DescribeConfigsResourceResult:
+    return api.DescribeConfigsResourceResult(name=logger, value=level, config_source=_DYNAMIC_BROKER_LOGGER_CONFIG)
 
 
-def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> DescribeConfigsResourceResult:
+def _setting(request: api.DescribeConfigsRequest, kind: int, setting: Setting) -> api.DescribeConfigsResourceResult:
     row, hidden = setting.property, setting.sensitive
-    result = DescribeConfigsResourceResult(
+    result = api.DescribeConfigsResourceResult(
         name=row.name,
         value=None if hidden else setting.value,
         read_only=kind == BROKER and not is_alterable(row.name),
@@ -91,7 +84,7 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     )
     if request.include_synonyms:
         result.synonyms = [
-            DescribeConfigsSynonym(
+            api.DescribeConfigsSynonym(
                 name=one.name, value=None if hidden else one.value, source=CONFIG_SOURCES[one.source]
             )
             for one in setting.synonyms
@@ -99,10 +92,12 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     return result
 
 
-def _error_result(ctx: RequestContext, resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+def _error_result(
+    ctx: RequestContext, resource: api.DescribeConfigsResource, error: ApiError
+) -> api.DescribeConfigsResult:
     code, message = error
     ctx.error_code = ctx.error_code or code
-    return DescribeConfigsResult(
+    return api.DescribeConfigsResult(
         error_code=code,
         error_message=message,
         resource_type=resource.resource_type,

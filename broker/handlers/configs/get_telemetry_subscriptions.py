@@ -7,10 +7,7 @@ ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
-from sluice.protocol.apis.get_telemetry_subscriptions import (
-    GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse,
-)
+from sluice.protocol.apis import get_telemetry_subscriptions as api
 from sluice.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
@@ -21,8 +18,8 @@ _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]
 
 
 def handle(
-    ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: Broker
-) -> GetTelemetrySubscriptionsResponse:
+    ctx: RequestContext, request: api.GetTelemetrySubscriptionsRequest, broker: Broker
+) -> api.GetTelemetrySubscriptionsResponse:
     telemetry = broker.telemetry
     client_instance_id = request.client_instance_id
     if client_instance_id == ZERO_UUID:
@@ -31,9 +28,9 @@ def handle(
     instance = telemetry.instance(client_instance_id, known_by, ctx.session.connection, ctx.now_ms)
     code = ctx.error_code = telemetry.get(instance, ctx.now_ms)
     if code:
-        return GetTelemetrySubscriptionsResponse(error_code=code)
+        return api.GetTelemetrySubscriptionsResponse(error_code=code)
     subscription = instance.subscription
-    return GetTelemetrySubscriptionsResponse(
+    return api.GetTelemetrySubscriptionsResponse(
         client_instance_id=client_instance_id,
         subscription_id=subscription.id,
         accepted_compression_types=_ACCEPTED_COMPRESSION_TYPES,

@@ -6,12 +6,8 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import Change, Operation
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
+from sluice.protocol.apis import incremental_alter_configs as api
 from sluice.protocol.apis.alter_configs import AlterConfigsResourceResponse
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 
 from .config_alteration import Alteration, alter_resources
 
@@ -19,16 +15,16 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 
 
 def handle(
-    ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: Broker
-) -> IncrementalAlterConfigsResponse:
+    ctx: RequestContext, request: api.IncrementalAlterConfigsRequest, broker: Broker
+) -> api.IncrementalAlterConfigsResponse:
     alterations = ctx.array(_changes(ctx, broker, resource) for resource in request.resources)
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
-    return IncrementalAlterConfigsResponse(responses=responses)
+    return api.IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _changes(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
+def _changes(ctx: RequestContext, broker: Broker, resource: api.AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     changes = {config.name: Change(config.config_operation, config.value) for config in configs}
     nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]

@@ -6,11 +6,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.list_config_resources import (
-    ConfigResource,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
+from sluice.protocol.apis import list_config_resources as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -19,7 +15,7 @@ API = served("ListConfigResources", "0-1")
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-def handle(ctx: RequestContext, request: ListConfigResourcesRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.ListConfigResourcesRequest, broker: Broker) -> Message:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
@@ -27,9 +23,9 @@ def handle(ctx: RequestContext, request: ListConfigResourcesRequest, broker: Bro
     if not set(supported).issuperset(requested):
         return failed(ctx, request, ErrorCode.UNSUPPORTED_VERSION)
     stores = broker.configs.stores
-    return ListConfigResourcesResponse(
+    return api.ListConfigResourcesResponse(
         config_resources=[
-            ConfigResource(resource_name=name, resource_type=kind)
+            api.ConfigResource(resource_name=name, resource_type=kind)
             for kind in _TYPES
             if kind in requested
             for name in stores[BROKER if kind == BROKER_LOGGER else kind].names()

@@ -8,12 +8,7 @@ from sluice.broker.metadata.topic import INTERNAL_TOPICS
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
+from sluice.protocol.apis import delete_records as api
 from sluice.protocol.errors import ErrorCode
 
 from .delayed_partitions import DelayedPartitions, PendingPartition
@@ -23,10 +18,12 @@ API = served("DeleteRecords", "0-2")
 _HIGH_WATERMARK = -1  # the offset that deletes all readable records
 _NO_LOW_WATERMARK = -1
 
-_Pending = PendingPartition[DeleteRecordsPartitionResult]
+_Pending = PendingPartition[api.DeleteRecordsPartitionResult]
 
 
-def handle(ctx: RequestContext, request: DeleteRecordsRequest, broker: Broker) -> DeleteRecordsResponse | Outcome:
+def handle(
+    ctx: RequestContext, request: api.DeleteRecordsRequest, broker: Broker
+) -> api.DeleteRecordsResponse | Outcome:
     requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for item in topic.partitions:
@@ -35,9 +32,9 @@ def handle(ctx: RequestContext, request: DeleteRecordsRequest, broker: Broker) -
         ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
     pending: list[_Pending] = []
-    response = DeleteRecordsResponse(
+    response = api.DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
+            api.DeleteRecordsTopicResult(
                 name=name,
                 partitions=[
                     _failed(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -57,7 +54,7 @@ def handle(ctx: RequestContext, request: DeleteRecordsRequest, broker: Broker) -
 
 def _delete(
     ctx: RequestContext, broker: Broker, name: str, index: int, offset: int, pending: list[_Pending]
-) -> DeleteRecordsPartitionResult:
+) -> api.DeleteRecordsPartitionResult:
     partition = broker.metadata.partition(name, index)
     if partition is None:
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -74,17 +71,17 @@ def _delete(
     if failed:
         return _failed(ctx, index, failed)
     broker.replicas.records_deleted(partition)
-    result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
+    result = api.DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     pending.append(PendingPartition(partition, offset, result))
     return result
 
 
-def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> api.DeleteRecordsPartitionResult:
     ctx.error_code = ctx.error_code or code
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=code)
+    return api.DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=code)
 
 
-class _DelayedDeleteRecords(DelayedPartitions[DeleteRecordsPartitionResult]):
+class _DelayedDeleteRecords(DelayedPartitions[api.DeleteRecordsPartitionResult]):
     __slots__ = ()
 
     def _is_reached(self, item: _Pending) -> bool:

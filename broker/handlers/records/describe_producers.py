@@ -8,24 +8,18 @@ from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
-)
+from sluice.protocol.apis import describe_producers as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("DescribeProducers", "0")
 
 
-def handle(ctx: RequestContext, request: DescribeProducersRequest, broker: Broker) -> DescribeProducersResponse:
+def handle(ctx: RequestContext, request: api.DescribeProducersRequest, broker: Broker) -> api.DescribeProducersResponse:
     valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
-    return DescribeProducersResponse(
+    return api.DescribeProducersResponse(
         topics=[
-            TopicResponse(
+            api.TopicResponse(
                 name=topic.name,
                 partitions=[_describe(ctx, broker, topic.name, index, denied) for index in topic.partition_indexes],
             )
@@ -36,7 +30,7 @@ def handle(ctx: RequestContext, request: DescribeProducersRequest, broker: Broke
 
 def _describe(
     ctx: RequestContext, broker: Broker, topic: str, index: int, denied: Collection[str]
-) -> PartitionResponse:
+) -> api.PartitionResponse:
     if (problem := invalid_topic_name(topic)) is not None:
         return _error_result(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if topic in denied:
@@ -51,10 +45,10 @@ def _describe(
     if broker.node_id not in partition.replicas:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _error_result(ctx, index, code, None)
-    return PartitionResponse(
+    return api.PartitionResponse(
         partition_index=index,
         active_producers=[
-            ProducerState(
+            api.ProducerState(
                 producer_id=producer_id,
                 producer_epoch=entry.epoch,
                 last_sequence=entry.batches[-1].last_sequence if entry.batches else -1,
@@ -67,6 +61,6 @@ def _describe(
     )
 
 
-def _error_result(ctx: RequestContext, index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
+def _error_result(ctx: RequestContext, index: int, code: ErrorCode, message: str | None) -> api.PartitionResponse:
     ctx.error_code = ctx.error_code or code
-    return PartitionResponse(partition_index=index, error_code=code, error_message=message)
+    return api.PartitionResponse(partition_index=index, error_code=code, error_message=message)

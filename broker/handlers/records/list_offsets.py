@@ -13,13 +13,7 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
+from sluice.protocol.apis import list_offsets as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.invalid import InvalidRecords
 
@@ -46,14 +40,14 @@ _CONSUMER, _DEBUGGING = -1, -2
 _READ_COMMITTED = 1
 
 
-def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> ListOffsetsResponse:
+def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker) -> api.ListOffsetsResponse:
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
     if ctx.version == 0:
-        return ListOffsetsResponse(
+        return api.ListOffsetsResponse(
             topics=[
-                ListOffsetsTopicResponse(
+                api.ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=[
                         _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -69,12 +63,12 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> 
         (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
     )
     # As in Kafka, repeated topics are merged, and topics without partitions left out, unless they are denied.
-    responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
-    denied: list[ListOffsetsTopicResponse] = []
+    responses: dict[str, dict[int, api.ListOffsetsPartitionResponse]] = {}
+    denied: list[api.ListOffsetsTopicResponse] = []
     for topic in request.topics:
         if topic.name in hidden:
             failed = [_failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for requested in topic.partitions]
-            denied.append(ListOffsetsTopicResponse(name=topic.name, partitions=failed))
+            denied.append(api.ListOffsetsTopicResponse(name=topic.name, partitions=failed))
             continue
         if not topic.partitions:
             continue
@@ -85,9 +79,9 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> 
                 partitions[index] = _failed(ctx, requested, ErrorCode.INVALID_REQUEST)
             else:
                 partitions[index] = _partition_response(ctx, broker, request, topic.name, requested)
-    return ListOffsetsResponse(
+    return api.ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
+            api.ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
             for name, partitions in ctx.sliced(responses.items())
         ]
         + denied
@@ -97,10 +91,10 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> 
 def _partition_response(
     ctx: RequestContext,
     broker: Broker,
-    request: ListOffsetsRequest,
+    request: api.ListOffsetsRequest,
     topic_name: str,
-    requested: ListOffsetsPartition,
-) -> ListOffsetsPartitionResponse:
+    requested: api.ListOffsetsPartition,
+) -> api.ListOffsetsPartitionResponse:
     if requested.timestamp < 0 and _SPECIAL_SINCE.get(requested.timestamp, ctx.version + 1) > ctx.version:
         return _failed(ctx, requested, ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.metadata.partition(topic_name, requested.partition_index)
@@ -117,7 +111,7 @@ def _partition_response(
         timestamp, offset, leader_epoch = _find(partition, requested.timestamp, _end(request, partition.log))
     except InvalidRecords as invalid:
         return _failed(ctx, requested, invalid.code)
-    return ListOffsetsPartitionResponse(
+    return api.ListOffsetsPartitionResponse(
         partition_index=requested.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
     )
 
@@ -139,7 +133,7 @@ def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
     return found is not None and found.offset >= log.high_watermark
 
 
-def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
+def _end(request: api.ListOffsetsRequest, log: PartitionLog) -> int:
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
     return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
@@ -162,10 +156,10 @@ def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int
 def _list(
     ctx: RequestContext,
     broker: Broker,
-    request: ListOffsetsRequest,
+    request: api.ListOffsetsRequest,
     topic_name: str,
-    requested: ListOffsetsPartition,
-) -> ListOffsetsPartitionResponse:
+    requested: api.ListOffsetsPartition,
+) -> api.ListOffsetsPartitionResponse:
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -175,10 +169,10 @@ def _list(
     high_watermark = partition.log.high_watermark
     if request.replica_id == _CONSUMER and any(offset > high_watermark for offset in offsets):
         offsets = [high_watermark] + [offset for offset in offsets if offset <= high_watermark]
-    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, old_style_offsets=offsets)
+    return api.ListOffsetsPartitionResponse(partition_index=requested.partition_index, old_style_offsets=offsets)
 
 
-def _offsets_before(log: PartitionLog, requested: ListOffsetsPartition, now_ms: int) -> list[int]:
+def _offsets_before(log: PartitionLog, requested: api.ListOffsetsPartition, now_ms: int) -> list[int]:
     starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
     if log.size_in_bytes or not starts:
         starts.append((log.log_end_offset, now_ms))
@@ -192,6 +186,6 @@ def _offsets_before(log: PartitionLog, requested: ListOffsetsPartition, now_ms: 
     return [offset for offset, _ in reversed(found)][: max(requested.max_num_offsets, 0)]
 
 
-def _failed(ctx: RequestContext, requested: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+def _failed(ctx: RequestContext, requested: api.ListOffsetsPartition, code: int) -> api.ListOffsetsPartitionResponse:
     ctx.error_code = ctx.error_code or code
-    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=code)
+    return api.ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=code)

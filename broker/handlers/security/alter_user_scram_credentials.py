@@ -11,26 +11,20 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.broker.security.sasl.scram_credentials import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
+from sluice.protocol.apis import alter_user_scram_credentials as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("AlterUserScramCredentials", "0", forwarded=True)
 
 _MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
 
-Change = ScramCredentialDeletion | ScramCredentialUpsertion
+Change = api.ScramCredentialDeletion | api.ScramCredentialUpsertion
 _Error = tuple[ErrorCode, str]
 
 
 def handle(
-    ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: Broker
-) -> AlterUserScramCredentialsResponse:
+    ctx: RequestContext, request: api.AlterUserScramCredentialsRequest, broker: Broker
+) -> api.AlterUserScramCredentialsResponse:
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
     all_changes: list[Change] = ctx.array(chain(request.deletions, request.upsertions))
@@ -53,14 +47,14 @@ def handle(
         if failed:
             del changes[change.name]
             errors[change.name] = failed, failed.message
-    results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in ctx.sliced(changes)]
+    results = [api.AlterUserScramCredentialsResult(user=user, error_message=None) for user in ctx.sliced(changes)]
     for user, (code, message) in ctx.sliced(errors.items()):
         ctx.error_code = ctx.error_code or code
-        results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
+        results.append(api.AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
     ctx.free(all_changes)
     ctx.free(changes)
     ctx.free(errors)
-    return AlterUserScramCredentialsResponse(results=results)
+    return api.AlterUserScramCredentialsResponse(results=results)
 
 
 def _change_error(ctx: RequestContext, broker: Broker, change: Change) -> _Error | None:
@@ -69,7 +63,7 @@ def _change_error(ctx: RequestContext, broker: Broker, change: Change) -> _Error
     mechanism = _MECHANISMS.get(change.mechanism)
     if mechanism is None:
         return ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
-    if isinstance(change, ScramCredentialUpsertion):
+    if isinstance(change, api.ScramCredentialUpsertion):
         if change.iterations < MIN_ITERATIONS:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
         if change.iterations > MAX_ITERATIONS:
@@ -82,7 +76,7 @@ def _change_error(ctx: RequestContext, broker: Broker, change: Change) -> _Error
 def _apply(ctx: RequestContext, broker: Broker, change: Change) -> ErrorCode:
     mechanism = _MECHANISMS[change.mechanism]
     known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log
-    if isinstance(change, ScramCredentialUpsertion):
+    if isinstance(change, api.ScramCredentialUpsertion):
         new = credential(mechanism, change.salt, change.salted_password, change.iterations)
         if metadata_log is not None and (failed := metadata_log.scram_credential_set(change.name, mechanism, new)):
             return failed

@@ -9,13 +9,7 @@ from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
-from sluice.protocol.apis.delete_acls import (
-    DeleteAclsFilter,
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
+from sluice.protocol.apis import delete_acls as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -26,7 +20,7 @@ API = served("DeleteAcls", "0-3", forwarded=True)
 _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
 
 
-def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.DeleteAclsRequest, broker: Broker) -> Message:
     for requested in request.filters:
         expect_known(
             requested.resource_type_filter,
@@ -46,14 +40,14 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> M
         return failed(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
     if code := acls.delete(removed):
         return failed(ctx, request, code, code.message)
-    return DeleteAclsResponse(
+    return api.DeleteAclsResponse(
         filter_results=[
             _result(ctx, _problem(requested), matching) for requested, matching in zip(filters, found, strict=True)
         ]
     )
 
 
-def _filter(requested: DeleteAclsFilter) -> AclFilter:
+def _filter(requested: api.DeleteAclsFilter) -> AclFilter:
     return AclFilter(
         ResourceType(requested.resource_type_filter),
         requested.resource_name_filter,
@@ -73,14 +67,14 @@ def _problem(requested: AclFilter) -> str | None:
     return None
 
 
-def _result(ctx: RequestContext, problem: str | None, matching: list[Acl]) -> DeleteAclsFilterResult:
+def _result(ctx: RequestContext, problem: str | None, matching: list[Acl]) -> api.DeleteAclsFilterResult:
     if problem is not None:
         ctx.error_code = ctx.error_code or ErrorCode.INVALID_REQUEST
-        return DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
-    return DeleteAclsFilterResult(
+        return api.DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    return api.DeleteAclsFilterResult(
         error_message=None,
         matching_acls=[
-            DeleteAclsMatchingAcl(
+            api.DeleteAclsMatchingAcl(
                 error_message=None,
                 resource_type=acl.resource_type,
                 resource_name=acl.resource_name,

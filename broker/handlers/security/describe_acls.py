@@ -11,19 +11,14 @@ from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis.describe_acls import (
-    AclDescription,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
+from sluice.protocol.apis import describe_acls as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 API = served("DescribeAcls", "0-3")
 
 
-def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.DescribeAclsRequest, broker: Broker) -> Message:
     requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,
@@ -39,14 +34,14 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) ->
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     found = broker.cluster.acls.matching(requested)
-    return DescribeAclsResponse(
+    return api.DescribeAclsResponse(
         resources=[
-            DescribeAclsResource(
+            api.DescribeAclsResource(
                 resource_type=resource_type,
                 resource_name=name,
                 pattern_type=pattern_type,
                 acls=[
-                    AclDescription(
+                    api.AclDescription(
                         principal=acl.principal,
                         host=acl.host,
                         operation=acl.operation,

@@ -6,50 +6,47 @@ from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.describe_user_scram_credentials import (
-    CredentialInfo,
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResult,
-)
+from sluice.protocol.apis import describe_user_scram_credentials as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("DescribeUserScramCredentials", "0")
 
 
 def handle(
-    ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: Broker
-) -> DescribeUserScramCredentialsResponse:
+    ctx: RequestContext, request: api.DescribeUserScramCredentialsRequest, broker: Broker
+) -> api.DescribeUserScramCredentialsResponse:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
     known = broker.cluster.scram_credentials
     requested = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known.users(), 1)
     results = [_describe(ctx, broker, user, times) for user, times in ctx.sliced(requested.items())]
     ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
-    return DescribeUserScramCredentialsResponse(results=results)
+    return api.DescribeUserScramCredentialsResponse(results=results)
 
 
-def _describe(ctx: RequestContext, broker: Broker, user: str, times: int) -> DescribeUserScramCredentialsResult:
+def _describe(ctx: RequestContext, broker: Broker, user: str, times: int) -> api.DescribeUserScramCredentialsResult:
     if times > 1:
-        return DescribeUserScramCredentialsResult(
+        return api.DescribeUserScramCredentialsResult(
             user=user,
             error_code=ErrorCode.DUPLICATE_RESOURCE,
             error_message=f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
         )
     credentials = broker.cluster.scram_credentials.of_user(user)
     if not credentials:
-        return DescribeUserScramCredentialsResult(
+        return api.DescribeUserScramCredentialsResult(
             user=user,
             error_code=ErrorCode.RESOURCE_NOT_FOUND,
             error_message=f"Attempt to describe a user credential that does not exist: {user}",
         )
-    infos = [CredentialInfo(mechanism=mechanism.value, iterations=own.iterations) for mechanism, own in credentials]
-    return DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
+    infos = [api.CredentialInfo(mechanism=mechanism.value, iterations=own.iterations) for mechanism, own in credentials]
+    return api.DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
 
 
-def _denied(ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+def _denied(
+    ctx: RequestContext, request: api.DescribeUserScramCredentialsRequest
+) -> api.DescribeUserScramCredentialsResponse:
     # As in Kafka: one result without a name for each requested user.
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    result = DescribeUserScramCredentialsResult(error_code=code, error_message=code.message)
+    result = api.DescribeUserScramCredentialsResult(error_code=code, error_message=code.message)
     results = [result] * len(request.users or [])
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=code.message, results=results)
+    return api.DescribeUserScramCredentialsResponse(error_code=code, error_message=code.message, results=results)
