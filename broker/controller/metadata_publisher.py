@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 
-from sluice.broker.metadata.image import MetadataImage, leadership_of
+from sluice.broker.metadata.cache import MetadataImage, leadership_of
 from sluice.broker.metadata.topic import Partition
 
 from .cluster_state import ClusterMember, ClusterState

@@ -4,12 +4,30 @@ All brokers share the objects of topics and partitions; only their leadership (`
 broker has copies (controller/isolation.py).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
 
 from sluice.config.broker_config import Endpoint
 
-from .image import MetadataImage, PartitionLeadership
 from .topic import NO_LEADER, Partition, Topic
+
+
+class PartitionLeadership(Struct, frozen=True):
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class MetadataImage:
+    def __init__(self, fenced: Iterable[int], partitions: Mapping[Partition, PartitionLeadership]) -> None:
+        self.fenced = frozenset(fenced)
+        self.partitions = dict(partitions)
+
+
+def leadership_of(partition: Partition) -> PartitionLeadership:
+    return PartitionLeadership(partition.leader, partition.leader_epoch, partition.replicas, partition.isr)
 
 
 class Node:

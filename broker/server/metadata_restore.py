@@ -11,10 +11,10 @@ from functools import partial
 from sluice.broker.broker import Broker, brokers_of
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from sluice.broker.controller.metadata_log.batches import LATEST_METADATA_VERSION
 from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
 from sluice.broker.controller.metadata_log.image import METADATA_VERSION, MetadataImage, TopicImage
 from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
-from sluice.broker.controller.metadata_log.record_versions import LATEST_METADATA_VERSION
 from sluice.broker.controller.metadata_log.recovery import TRUNCATE_DAMAGED
 from sluice.broker.metadata.features import KRAFT_VERSION
 from sluice.broker.metadata.topic import NO_LEADER, PartitionState

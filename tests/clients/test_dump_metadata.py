@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.controller.metadata_log.batches import batches_in, messages_in
+from sluice.broker.controller.metadata_log.batches import batches_in, messages_in, record_version
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
 from sluice.broker.controller.metadata_log.image import METADATA_VERSION
-from sluice.broker.controller.metadata_log.record_versions import record_version
 from sluice.protocol.metadata import RECORD_TYPES
 from sluice.protocol.metadata.topics import RemoveTopicRecord
 from tests.clients.kafka_commands import kafka_command

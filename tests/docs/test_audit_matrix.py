@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from tests.docs.audit_matrix import matrix
 
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.report.citations import cited

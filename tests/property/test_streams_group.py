@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from sluice.broker.coordinator.group.streams.group import StreamsGroup, StreamsState
-from sluice.broker.coordinator.group.streams.tasks import Task
+from sluice.broker.coordinator.group.streams.member import Task
 from sluice.protocol.apis.streams_group_heartbeat import Subtopology, TopicInfo, Topology
 from sluice.protocol.errors import ErrorCode
 from tests.property.group_machine import MOST_MEMBERS, SESSION_MS, GroupMachine

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sluice.broker.coordinator.group.share.group import ShareGroup
-from sluice.broker.coordinator.share.summary import PartitionSummary, ShareErrors, ShareSummaries
+from sluice.broker.coordinator.share.persisted import PartitionSummary, ShareErrors, ShareSummaries
 from sluice.broker.requests.context import Sliced, at_once
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
-from sluice.broker.coordinator.group.streams.tasks import Tasks, by_subtopology
+from sluice.broker.coordinator.group.streams.member import Tasks, by_subtopology
 from sluice.protocol.apis.streams_group_heartbeat import (
     KeyValue,
     StreamsGroupHeartbeatRequest,

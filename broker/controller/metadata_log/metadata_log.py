@@ -25,7 +25,7 @@ from sluice.protocol.metadata.log import AbortTransactionRecord, BeginTransactio
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.settings import FeatureLevelRecord
 
-from .batches import BatchStart, control_batch, metadata_batch
+from .batches import METADATA_TRANSACTIONS, BatchStart, control_batch, metadata_batch
 from .files import (
     METADATA_DIRECTORY,
     QuorumState,
@@ -36,7 +36,6 @@ from .files import (
     write_quorum_state,
 )
 from .image import METADATA_VERSION, MetadataImage
-from .record_versions import METADATA_TRANSACTIONS
 from .recovery import Cut, Recovered, recover, segment_name
 from .snapshot import SnapshotId, snapshots_in, write_snapshot
 

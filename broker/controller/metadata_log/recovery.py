@@ -16,10 +16,17 @@ from sluice.protocol.metadata import CONTROL_TYPES
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.records.invalid import InvalidRecords
 
-from .batches import Batch, UnreadableRecordError, batches_in, find_batch, is_start_of_batch, messages_in
+from .batches import (
+    LATEST_METADATA_VERSION,
+    Batch,
+    UnreadableRecordError,
+    batches_in,
+    find_batch,
+    is_start_of_batch,
+    messages_in,
+)
 from .files import read_leader_epochs
 from .image import METADATA_VERSION, InconsistentRecordError, MetadataImage
-from .record_versions import LATEST_METADATA_VERSION
 from .snapshot import SnapshotId, Voters, snapshot_messages, snapshots_in
 
 _SEGMENT = re.compile(r"(\d{20})\.log")

@@ -17,12 +17,10 @@ from sluice.broker.replica.delayed_append import await_replication
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .persisted import Done, SharePartitionId, StateWrite
-from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue
+from .persisted import Done, PartitionSummary, SharePartitionId, StateWrite, failed_summary
+from .record_messages import SNAPSHOT, UPDATE, SharePartitionKey, ShareSnapshotValue, ShareUpdateValue, replay
 from .record_messages import StateBatch as StateBatchRecord
-from .replay import SNAPSHOT, UPDATE, replay
 from .state import UNKNOWN, ShareState, combine, state_of
-from .summary import PartitionSummary, failed_summary
 
 ReadDone = Callable[[ErrorCode, ShareState | None], None]
 

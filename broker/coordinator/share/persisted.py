@@ -1,6 +1,7 @@
-"""What is persisted of a share partition: its key, and the writes of its leader (KIP-932)."""
+"""What is persisted of a share partition: its key, the writes of its leader, and summaries (KIP-932)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from sluice.protocol.errors import ErrorCode
@@ -32,3 +33,23 @@ class StateWrite(NamedTuple):
     start_offset: int
     delivery_complete_count: int
     batches: list[StateBatch]
+
+
+NO_OFFSET = -1
+
+
+class PartitionSummary(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    start_offset: int = NO_OFFSET
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    delivery_complete_count: int = -1
+
+
+ShareErrors = Mapping[bytes, Mapping[int, ErrorCode]]
+ShareSummaries = Mapping[bytes, Mapping[int, PartitionSummary]]
+
+
+@cache
+def failed_summary(error: ErrorCode) -> PartitionSummary:
+    return PartitionSummary(error)

@@ -16,9 +16,8 @@ from sluice.broker.requests.context import Sliced, at_once
 from sluice.protocol.errors import ErrorCode
 
 from .coordinator import ShareCoordinator
-from .persisted import Done, SharePartitionId, StateWrite
+from .persisted import Done, PartitionSummary, ShareErrors, SharePartitionId, ShareSummaries, StateWrite, failed_summary
 from .state import ShareState
-from .summary import PartitionSummary, ShareErrors, ShareSummaries, failed_summary
 
 T = TypeVar("T")
 _Request = Callable[[ShareCoordinator, Done], None]

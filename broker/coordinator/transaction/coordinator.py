@@ -48,8 +48,7 @@ from .metadata import (
     with_next_epoch,
     with_partitions,
 )
-from .records import key_bytes, value_bytes
-from .replay import recover
+from .records import key_bytes, recover, value_bytes
 
 _LAST_USABLE_EPOCH = 2**15 - 2
 _RETRY_MS = 100  # before the Complete* record is written again

@@ -12,8 +12,7 @@ from sluice.protocol.apis.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .acknowledgements import Results, acknowledge, member_of
-from .leaders import Leaders
+from .acknowledgements import Leaders, Results, acknowledge, member_of
 
 API = served("ShareAcknowledge", "1-2")
 

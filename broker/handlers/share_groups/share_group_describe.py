@@ -7,8 +7,7 @@ ShareGroup.asDescribedGroup.
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.group import SHARE
-from sluice.broker.coordinator.group.share.group import ShareGroup
-from sluice.broker.coordinator.group.share.member import ShareMember
+from sluice.broker.coordinator.group.share.group import ShareGroup, ShareMember
 from sluice.broker.coordinator.group.share.simple_assignor import NAME
 from sluice.broker.handlers.groups.described_groups import Kind, describe_groups
 from sluice.broker.metadata.features import SHARE_VERSION

@@ -15,8 +15,7 @@ from sluice.broker.share.share_partition import SharePartition, Status
 from sluice.protocol.apis import share_fetch as api
 from sluice.protocol.errors import ErrorCode
 
-from .acknowledgements import Results, topic_errors
-from .leaders import Leaders
+from .acknowledgements import Leaders, Results, topic_errors
 
 
 class ShareRead:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import STREAMS
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
-from sluice.broker.coordinator.group.streams.member import StreamsMember
-from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
+from sluice.broker.coordinator.group.streams.member import AssignedTasks, StreamsMember, Task, Tasks, by_subtopology
 from sluice.broker.handlers.groups.described_groups import Kind, describe_groups
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served

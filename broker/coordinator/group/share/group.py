@@ -4,6 +4,7 @@ A member changes to a new target at once, because members share partitions.
 """
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.spec import Assignment
@@ -20,8 +21,21 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from . import record_values as values
-from .member import ShareMember
 from .state_partitions import StatePartitions, Topics, TopicState
+
+_NOTHING: Assignment = {}
+
+
+class ShareMember(NamedTuple):
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""  # as Java prints an address: "/127.0.0.1"
+    subscribed_topic_names: frozenset[str] = frozenset()
+    assigned: Assignment = _NOTHING
+
 
 _EMPTY, _STABLE = "Empty", "Stable"
 _STABLE_MEMBER = 0

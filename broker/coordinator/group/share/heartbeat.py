@@ -37,9 +37,8 @@ from sluice.protocol.apis import share_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from . import simple_assignor
-from .group import ShareGroup
+from .group import ShareGroup, ShareMember
 from .initialization import StateInitialization
-from .member import ShareMember
 
 
 class ShareProtocol:

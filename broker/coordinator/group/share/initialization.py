@@ -9,7 +9,7 @@ from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.runtime import GroupRuntime
-from sluice.broker.coordinator.share.summary import ShareErrors
+from sluice.broker.coordinator.share.persisted import ShareErrors
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.protocol.errors import ErrorCode
 

@@ -10,7 +10,7 @@ from functools import partial
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.coordinator.group.modern_group import wrong_group
 from sluice.broker.coordinator.group.runtime import GroupRuntime
-from sluice.broker.coordinator.share.summary import NO_OFFSET, PartitionSummary, ShareErrors, ShareSummaries
+from sluice.broker.coordinator.share.persisted import NO_OFFSET, PartitionSummary, ShareErrors, ShareSummaries
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Sliced
 from sluice.protocol.apis import alter_share_group_offsets as alter_api

@@ -17,8 +17,7 @@ Member states:
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
-from .member import MemberState, StreamsMember
-from .tasks import AssignedTasks, Task, Tasks
+from .member import AssignedTasks, MemberState, StreamsMember, Task, Tasks
 
 
 class Goal(NamedTuple):

@@ -6,8 +6,7 @@ from sluice.protocol.apis.streams_group_heartbeat import Endpoint, EndpointToPar
 
 from .configured_topology import ConfiguredTopology, PartitionCount
 from .group import StreamsGroup
-from .member import StreamsMember
-from .tasks import Task, by_subtopology
+from .member import StreamsMember, Task, by_subtopology
 
 
 def partitions_by_endpoint(group: StreamsGroup, existing: PartitionCount) -> list[EndpointToPartitions]:

@@ -26,8 +26,7 @@ from sluice.protocol.message import Message
 
 from . import record_values as values
 from .configured_topology import ConfiguredTopology
-from .member import Endpoint, MemberState, StreamsMember
-from .tasks import AssignedTasks, Task, Tasks, by_subtopology
+from .member import AssignedTasks, Endpoint, MemberState, StreamsMember, Task, Tasks, by_subtopology
 from .topology import Topology, topology_of
 
 _NO_PROCESSES: Set[str] = frozenset()

@@ -45,9 +45,8 @@ from .heartbeat_validation import (
     request_error,
     task_error,
 )
-from .member import Endpoint, MemberState, StreamsMember
+from .member import AssignedTasks, Endpoint, MemberState, StreamsMember, Task, Tasks
 from .rebalance import RACK_TAGS, StreamsRebalance
-from .tasks import AssignedTasks, Task, Tasks
 from .topology import InvalidTopologyError, Status, Topology, topology_of
 
 _CLIENT_TAGS_STATUS_SINCE = 1

@@ -21,8 +21,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredSubtopology
 from .group import StreamsGroup
-from .member import MemberState, StreamsMember
-from .tasks import Task, Tasks
+from .member import MemberState, StreamsMember, Task, Tasks
 
 # Without the contents of their strings and arrays.
 _SUBTOPOLOGY_BYTES, _TOPIC_BYTES, _COPARTITION_GROUP_BYTES = 8, 9, 4

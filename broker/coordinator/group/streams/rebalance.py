@@ -16,9 +16,8 @@ from sluice.protocol.errors import ErrorCode
 from .configured_topology import ConfiguredTopology, configure
 from .current_assignment import Goal, reconcile
 from .group import StreamsGroup, topology_record
-from .member import MemberState, StreamsMember
+from .member import MemberState, StreamsMember, Tasks
 from .sticky_assignor import MemberSpec, SubtopologySpec, assign
-from .tasks import Tasks
 from .topology import InvalidTopologyError, Topology
 
 STANDBY_REPLICAS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"  # keys of assignment configs

@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from .tasks import Task, Tasks
+from .member import Task, Tasks
 
 
 class MemberSpec(NamedTuple):

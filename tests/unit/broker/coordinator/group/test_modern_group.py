@@ -10,8 +10,8 @@ from sluice.broker.coordinator.group.consumer.member import ClassicMetadata
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownConsumer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
+from sluice.broker.coordinator.group.streams.member import AssignedTasks
 from sluice.broker.coordinator.group.streams.member import StreamsMember as KnownStreams
-from sluice.broker.coordinator.group.streams.tasks import AssignedTasks
 from sluice.broker.coordinator.group.streams.topology import Topology
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.coordinator.share.coordinator import ShareCoordinator
-from sluice.broker.coordinator.share.persisted import SharePartitionId, StateBatch, StateWrite
+from sluice.broker.coordinator.share.persisted import PartitionSummary, SharePartitionId, StateBatch, StateWrite
 from sluice.broker.coordinator.share.state import ShareState
-from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC, Partition
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.errors import ErrorCode

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from sluice.broker.coordinator.group.streams.current_assignment import Goal, reconcile
-from sluice.broker.coordinator.group.streams.member import MemberState, StreamsMember
-from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
+from sluice.broker.coordinator.group.streams.member import (
+    AssignedTasks,
+    MemberState,
+    StreamsMember,
+    Task,
+    Tasks,
+    by_subtopology,
+)
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka_current_assignments.txt"
 A, B, C = ("0", 0), ("0", 1), ("1", 0)

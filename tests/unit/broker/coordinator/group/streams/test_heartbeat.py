@@ -9,8 +9,7 @@ from sluice.broker.coordinator.group.streams import rebalance
 from sluice.broker.coordinator.group.streams.group import StreamsGroup, StreamsState, topology_record
 from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
 from sluice.broker.coordinator.group.streams.heartbeat_validation import least_record_bytes
-from sluice.broker.coordinator.group.streams.member import MemberState
-from sluice.broker.coordinator.group.streams.tasks import Tasks
+from sluice.broker.coordinator.group.streams.member import MemberState, Tasks
 from sluice.broker.coordinator.group.streams.topology import Status, topology_of
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.streams_group_heartbeat import (

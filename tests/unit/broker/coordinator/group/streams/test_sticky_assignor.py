@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.broker.coordinator.group.streams.member import Task, Tasks
 from sluice.broker.coordinator.group.streams.sticky_assignor import MemberSpec, SubtopologySpec, assign
-from sluice.broker.coordinator.group.streams.tasks import Task, Tasks
 
 STATEFUL = SubtopologySpec(3, is_stateful=True)
 
