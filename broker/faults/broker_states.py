@@ -11,6 +11,7 @@ broker that other means stopped or isolated.
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED, BrokerState
 from sluice.errors import SluiceError
@@ -24,22 +25,13 @@ _WORST_FIRST = (STOPPED, ISOLATED)
 Failed = Callable[[SluiceError], None]
 
 
-class DesiredState:
-    def __init__(
-        self, state: BrokerState, failed: Failed, undone: Callable[[], None], *, controlled: bool = False
-    ) -> None:
-        """Define what a rule requires of a broker.
+class DesiredState(NamedTuple):
+    """What a rule requires of a broker."""
 
-        Args:
-            state: Required state.
-            failed: Gets the reason if the broker cannot be restarted.
-            undone: Called if other means change the broker.
-            controlled: Whether to stop it by a controlled shutdown.
-        """
-        self.state = state
-        self.failed = failed
-        self.undone = undone
-        self.controlled = controlled
+    state: BrokerState
+    failed: Failed  # gets the reason if the broker cannot be restarted
+    undone: Callable[[], None]  # called if other means change the broker
+    controlled: bool = False  # whether to stop it by a controlled shutdown
 
 
 class DesiredBrokerStates:

@@ -18,7 +18,7 @@ from functools import partial
 from operator import itemgetter
 from socket import SO_LINGER, SOL_SOCKET
 from struct import pack
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from sluice.broker.broker import Broker
 
@@ -37,13 +37,6 @@ LOW_WATER_BYTES = 16 * 1024
 _READ_AHEAD_BYTES = 64 * 1024
 # Makes close send RST: unsent data is discarded.
 _NO_LINGER = pack("ii", 1, 0)
-
-
-@runtime_checkable
-class SetsOptions(Protocol):
-    """A real socket, not that of a virtual-time test."""
-
-    def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 
 
 def shape_transport(connection: Connection, broker: Broker) -> "ShapedTransport | None":
@@ -162,9 +155,8 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.resume_reading()
 
     def reset(self) -> None:
-        socket = self.get_extra_info("socket")
-        if isinstance(socket, SetsOptions):
-            socket.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
+        if self._socket is not None and (sock := self._socket.get_extra_info("socket")) is not None:
+            sock.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
         self.abort()
 
     def announce_connection(self) -> None:

@@ -27,7 +27,7 @@ from sluice.protocol.apis.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from sluice.protocol.apis.produce import PartitionProduceResponse, ProduceResponse
+from sluice.protocol.apis.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from sluice.protocol.entities import name_of
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
@@ -208,20 +208,16 @@ def _matched_partitions(reply: Reply, match: Match) -> Iterator[_MetadataPartiti
 
 
 def _hints(broker: Broker, reply: Reply, match: Match) -> Iterator[_Hinted]:
-    for topic, index, partition in _hintable(reply):
-        name = topic if isinstance(topic, str) else name_of(topic, broker.metadata.topics_by_id)
-        if partition.current_leader is not None and match.hits_partition(name, index):
-            yield partition
-
-
-def _hintable(reply: Reply) -> Iterator[tuple[str | bytes, int, _Hinted]]:
-    """Yield the name or id of the topic, the index, and the partition of a Produce or Fetch response."""
-    if isinstance(reply, ProduceResponse):
-        for topic in reply.responses:
-            yield from ((topic.name or topic.topic_id, one.index, one) for one in topic.partition_responses)
-    elif isinstance(reply, FetchResponse):
-        for fetched in reply.responses:
-            yield from ((fetched.topic or fetched.topic_id, one.partition_index, one) for one in fetched.partitions)
+    if not isinstance(reply, ProduceResponse | FetchResponse):
+        return
+    for topic in reply.responses:
+        named = topic.name if isinstance(topic, TopicProduceResponse) else topic.topic
+        name = named or name_of(topic.topic_id, broker.metadata.topics_by_id)
+        partitions = topic.partition_responses if isinstance(topic, TopicProduceResponse) else topic.partitions
+        for partition in partitions:
+            index = partition.index if isinstance(partition, PartitionProduceResponse) else partition.partition_index
+            if partition.current_leader is not None and match.hits_partition(name, index):
+                yield partition
 
 
 def _other(partition: _MetadataPartition, nodes: list[int]) -> int:

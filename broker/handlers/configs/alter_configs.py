@@ -13,10 +13,7 @@ API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: api.AlterConfigsRequest, broker: Broker) -> api.AlterConfigsResponse:
-    alterations = ctx.array(_replacement(ctx, broker, resource) for resource in request.resources)
-    responses = alter_resources(
-        ctx, broker, alterations, api.AlterConfigsResourceResponse, validate_only=request.validate_only
-    )
+    responses = alter_resources(ctx, broker, request, _replacement, api.AlterConfigsResourceResponse)
     return api.AlterConfigsResponse(responses=responses)
 
 

@@ -8,6 +8,8 @@ from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import BROKER, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
+from sluice.protocol.apis.alter_configs import AlterConfigsRequest
+from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.errors import ErrorCode
 
 from .authorization import unauthorized
@@ -27,16 +29,16 @@ class Alteration(NamedTuple):
 def alter_resources(
     ctx: RequestContext,
     broker: Broker,
-    alterations: list[Alteration],
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    alteration_of: Callable[..., Alteration],
     response_class: Callable[..., _Response],
-    *,
-    validate_only: bool,
 ) -> list[_Response]:
+    alterations = ctx.array(alteration_of(ctx, broker, resource) for resource in request.resources)
     times = Counter((alteration.kind, alteration.name) for alteration in alterations)
     responses = []
     for alteration in alterations:
         kind, name = alteration.kind, alteration.name
-        code, message = _alter(ctx, broker, alteration, times[kind, name], validate_only) or _NO_ERROR
+        code, message = _alter(ctx, broker, alteration, times[kind, name], request.validate_only) or _NO_ERROR
         ctx.error_code = ctx.error_code or code
         response = response_class(error_code=code, error_message=message, resource_type=kind, resource_name=name)
         responses.append(response)

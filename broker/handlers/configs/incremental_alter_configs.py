@@ -17,10 +17,7 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: api.IncrementalAlterConfigsRequest, broker: Broker
 ) -> api.IncrementalAlterConfigsResponse:
-    alterations = ctx.array(_changes(ctx, broker, resource) for resource in request.resources)
-    responses = alter_resources(
-        ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
-    )
+    responses = alter_resources(ctx, broker, request, _changes, AlterConfigsResourceResponse)
     return api.IncrementalAlterConfigsResponse(responses=responses)
 
 

@@ -17,7 +17,9 @@ Different from Kafka: no batches of magic 0 and 1 from old releases.
 """
 
 from collections.abc import Generator, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import astuple, replace
 
 from sluice.broker.log.producer_state import NO_OFFSET, LastRecord
 from sluice.protocol.records.batch import (
@@ -49,42 +51,33 @@ Steps = Generator[None, None, _T]
 Remains = tuple[memoryview | bytes, int]
 
 
-class BatchCleaner:
-    def __init__(
-        self,
-        offsets: OffsetMap,
-        transactions: CleanedTransactions,
-        last_records: Mapping[int, LastRecord],
-        high_watermark: int,
-        now_ms: int,
-        delete_retention_ms: int,
-    ) -> None:
-        self._offsets = offsets
-        self._transactions = transactions
-        self._last_records = last_records
-        self._high_watermark = high_watermark
-        self._now_ms = now_ms
-        self._delete_retention_ms = delete_retention_ms
+class BatchCleaner(NamedTuple):
+    offsets: OffsetMap
+    transactions: CleanedTransactions
+    last_records: Mapping[int, LastRecord]
+    high_watermark: int
+    now_ms: int
+    delete_retention_ms: int
 
     def clean(self, header: BatchHeader, batch: memoryview) -> Steps[Remains | None]:
         """Raise InvalidRecords if the records are unreadable."""
-        useless = self._transactions.is_useless(header, batch)
+        useless = self.transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
-        is_removable = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
+        is_removable = useless and (not header.is_control or (horizon is not None and horizon <= self.now_ms))
         if is_removable or header.record_count == 0:
             return self._without_records(header)
         section = Section(header, batch)
         if header.is_control:
             section.keep_all()
-        keeps_tombstones = horizon is None or self._now_ms < horizon
+        keeps_tombstones = horizon is None or self.now_ms < horizon
         while not section.is_done:
-            section.filter_records(self._offsets, keeps_tombstones, RECORDS_A_STEP)
+            section.filter_records(self.offsets, keeps_tombstones, RECORDS_A_STEP)
             yield
         if not section.kept_count:
             return self._without_records(header)
         is_dated = horizon is None and (section.kept_tombstone or (useless and header.is_control))
         if is_dated:
-            horizon = self._now_ms + self._delete_retention_ms
+            horizon = self.now_ms + self.delete_retention_ms
         if not is_dated and not section.dropped:
             return batch, header.max_timestamp
         return (yield from _rebuild(header, section, horizon))
@@ -93,9 +86,9 @@ class BatchCleaner:
         return (_empty(header), header.max_timestamp) if self._must_stay(header) else None
 
     def _must_stay(self, header: BatchHeader) -> bool:
-        if header.last_offset + 1 == self._high_watermark:
+        if header.last_offset + 1 == self.high_watermark:
             return True
-        last = self._last_records.get(header.producer_id)
+        last = self.last_records.get(header.producer_id)
         if last is None:
             return False
         if last.last_data_offset != NO_OFFSET:
@@ -105,7 +98,8 @@ class BatchCleaner:
 
 def _empty(header: BatchHeader) -> bytes:
     """Drop records, codec and delete horizon, as Kafka does."""
-    return _batch(header, header.attributes & _KEPT_ATTRIBUTES, NO_TIMESTAMP, header.max_timestamp, 0, b"")
+    attributes = header.attributes & _KEPT_ATTRIBUTES
+    return _batch(header, b"", attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
 
 
 def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Steps[Remains]:
@@ -128,30 +122,12 @@ def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Step
     if horizon is not None:
         attributes |= DELETE_HORIZON_FLAG
     data = compress(header.compression, b"".join(records), header.magic)
-    return _batch(header, attributes, base_timestamp, max_timestamp, len(timestamps), data), max_timestamp
+    changes = {"attributes": attributes, "base_timestamp": base_timestamp, "max_timestamp": max_timestamp}
+    return _batch(header, data, **changes, record_count=len(timestamps)), max_timestamp
 
 
-def _batch(
-    header: BatchHeader, attributes: int, base_timestamp: int, max_timestamp: int, record_count: int, data: bytes
-) -> bytes:
-    batch = bytearray(HEADER_BYTES + len(data))
-    batch[HEADER_BYTES:] = data
-    HEADER.pack_into(
-        batch,
-        0,
-        header.base_offset,
-        len(batch) - LOG_OVERHEAD,
-        header.partition_leader_epoch,
-        header.magic,
-        0,
-        attributes,
-        header.last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-        record_count,
-    )
+def _batch(header: BatchHeader, data: bytes, **changes: int) -> bytes:
+    changed = replace(header, length=HEADER_BYTES + len(data) - LOG_OVERHEAD, **changes)
+    batch = bytearray(HEADER.pack(*astuple(changed)) + data)
     stamp_checksum(batch)
     return bytes(batch)

@@ -44,6 +44,11 @@ class ExpectedState:
             )
         return self.brokers[node_id]
 
+    def running(self, node_id: int, part: str) -> None:
+        state = self.broker(node_id, part)
+        if state is not BrokerState.RUNNING:
+            raise StepProblem(f"broker {node_id} is {state.value} at this time", part)
+
     def end_fault(self, rule_id: str) -> None:
         if rule_id not in self.faults:
             rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no fault rule is"

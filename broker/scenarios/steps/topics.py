@@ -2,7 +2,6 @@
 
 from msgspec import UNSET
 
-from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
@@ -92,9 +91,7 @@ class LeaderMove(Action):
     def check(self, expected: ExpectedState) -> None:
         wanted = self.wanted
         expected.partition(wanted.topic, wanted.partition)
-        state = expected.broker(wanted.to, "to")
-        if state is not BrokerState.RUNNING:
-            raise StepProblem(f"broker {wanted.to} is {state.value} at this time", "to")
+        expected.running(wanted.to, "to")
         replicas = expected.replicas.get((wanted.topic, wanted.partition), expected.brokers)
         if wanted.to not in replicas:
             raise StepProblem(

@@ -1,11 +1,10 @@
 """The access control lists of the cluster, indexed by resource pattern.
 
 Follows AclControlManager (ids, existing entries) and AclCache. Kafka sorts and scans entries. Here each check is a few
-lookups: the entries of the literal name, of `*`, and of each prefix whose length is in use, limited to the client's
-principal and `User:*`.
+lookups: the entries of the literal name, of `*`, and of each prefix of the name, limited to the client's principal and
+`User:*`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -98,7 +97,6 @@ class _OnType:
     def __init__(self) -> None:
         self._literal: dict[str, ByPrincipal] = {}
         self._prefixed: dict[str, ByPrincipal] = {}
-        self._prefix_lengths = Counter[int]()
 
     def on(self, name: str) -> Iterator[ByPrincipal]:
         literal, prefixed = self._literal, self._prefixed
@@ -106,35 +104,26 @@ class _OnType:
             yield literal[name]
         if WILDCARD in literal and name != WILDCARD:
             yield literal[WILDCARD]
-        for length in self._prefix_lengths:
-            if length <= len(name) and (entries := prefixed.get(name[:length])) is not None:
-                yield entries
+        if prefixed:
+            for end in range(len(name) + 1):
+                if (entries := prefixed.get(name[:end])) is not None:
+                    yield entries
 
     def all(self) -> Iterator[ByPrincipal]:
         return chain(self._literal.values(), self._prefixed.values())
 
     def add(self, acl: Acl) -> None:
         patterns, name = self._patterns(acl), acl.resource_name
-        if name not in patterns:
-            patterns[name] = {}
-            if patterns is self._prefixed:
-                self._prefix_lengths[len(name)] += 1
-        patterns[name].setdefault(acl.principal, []).append(acl)
+        patterns.setdefault(name, {}).setdefault(acl.principal, []).append(acl)
 
     def remove(self, acl: Acl) -> None:
         patterns, name = self._patterns(acl), acl.resource_name
         entries = patterns[name]
         entries[acl.principal].remove(acl)
-        if entries[acl.principal]:
-            return
-        del entries[acl.principal]
-        if entries:
-            return
-        del patterns[name]
-        if patterns is self._prefixed:
-            self._prefix_lengths[len(name)] -= 1
-            if not self._prefix_lengths[len(name)]:
-                del self._prefix_lengths[len(name)]
+        if not entries[acl.principal]:
+            del entries[acl.principal]
+        if not entries:
+            del patterns[name]
 
     def _patterns(self, acl: Acl) -> dict[str, ByPrincipal]:
         return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal
