@@ -11,11 +11,14 @@ from .segment_list import WholeSegment
 
 
 def enforce_retention(log: PartitionLog, now_ms: int) -> int:
-    deleted = _delete(log, _is_before_the_start(log))
+    deleted = _delete(log, lambda segment: not segment.is_active and segment.end_offset <= log.log_start_offset)
     if not log.config.cleanup_deletes:
         return deleted
     deleted += _delete(log, _exceeds_the_size(log))
-    return deleted + _delete(log, _exceeds_the_age(log, now_ms))
+    retention_ms = log.config.retention_ms
+    return deleted + _delete(
+        log, lambda segment: retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms
+    )
 
 
 def _delete(log: PartitionLog, is_deletable: Callable[[WholeSegment], bool]) -> int:
@@ -28,10 +31,6 @@ def _delete(log: PartitionLog, is_deletable: Callable[[WholeSegment], bool]) -> 
     return log.drop_oldest_segments(count)
 
 
-def _is_before_the_start(log: PartitionLog) -> Callable[[WholeSegment], bool]:
-    return lambda segment: not segment.is_active and segment.end_offset <= log.log_start_offset
-
-
 def _exceeds_the_size(log: PartitionLog) -> Callable[[WholeSegment], bool]:
     excess = log.size_in_bytes - log.config.retention_bytes
 
@@ -41,8 +40,3 @@ def _exceeds_the_size(log: PartitionLog) -> Callable[[WholeSegment], bool]:
         return log.config.retention_bytes >= 0 and excess >= 0  # negative: no bound
 
     return exceeds
-
-
-def _exceeds_the_age(log: PartitionLog, now_ms: int) -> Callable[[WholeSegment], bool]:
-    retention_ms = log.config.retention_ms
-    return lambda segment: retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms

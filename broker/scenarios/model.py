@@ -16,13 +16,6 @@ from .durations import Duration
 
 # The default entity of a quota, written as in Kafka's tools, because TOML has no null.
 DEFAULT_ENTITY = "<default>"
-QUOTAS = (
-    "producer_byte_rate",
-    "consumer_byte_rate",
-    "request_percentage",
-    "controller_mutation_rate",
-    "connection_creation_rate",
-)
 
 _SMALL = "lower-case letters, digits and hyphens, such as rolling-restart"
 _Name = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description=_SMALL, extra=ACCEPTED)]
@@ -89,6 +82,9 @@ class Quota(Entity, frozen=True, forbid_unknown_fields=True):
     request_percentage: _Rate | UnsetType = UNSET
     controller_mutation_rate: _Rate | UnsetType = UNSET
     connection_creation_rate: _Rate | UnsetType = UNSET
+
+
+QUOTAS = tuple(name for name in Quota.__struct_fields__ if name not in Entity.__struct_fields__)
 
 
 class AlterConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from sluice.protocol.apis import delete_acls as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .describe_acls import expect_known
+from .describe_acls import filter_of
 
 API = served("DeleteAcls", "0-3", forwarded=True)
 
@@ -21,19 +21,12 @@ _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete 
 
 
 def handle(ctx: RequestContext, request: api.DeleteAclsRequest, broker: Broker) -> Message:
-    for requested in request.filters:
-        expect_known(
-            requested.resource_type_filter,
-            requested.pattern_type_filter,
-            requested.operation,
-            requested.permission_type,
-        )
+    filters = ctx.array(filter_of(requested) for requested in request.filters)
     if broker.authorizer is None:
         return failed(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = broker.cluster.acls
-    filters = ctx.array(_filter(requested) for requested in request.filters)
     found = ctx.array(acls.matching(requested) if _problem(requested) is None else [] for requested in filters)
     removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
@@ -44,18 +37,6 @@ def handle(ctx: RequestContext, request: api.DeleteAclsRequest, broker: Broker) 
         filter_results=[
             _result(ctx, _problem(requested), matching) for requested, matching in zip(filters, found, strict=True)
         ]
-    )
-
-
-def _filter(requested: api.DeleteAclsFilter) -> AclFilter:
-    return AclFilter(
-        ResourceType(requested.resource_type_filter),
-        requested.resource_name_filter,
-        PatternType(requested.pattern_type_filter),
-        requested.principal_filter,
-        requested.host_filter,
-        AclOperation(requested.operation),
-        AclPermissionType(requested.permission_type),
     )
 
 

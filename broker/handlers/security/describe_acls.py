@@ -12,6 +12,7 @@ from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import describe_acls as api
+from sluice.protocol.apis.delete_acls import DeleteAclsFilter
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -19,16 +20,7 @@ API = served("DescribeAcls", "0-3")
 
 
 def handle(ctx: RequestContext, request: api.DescribeAclsRequest, broker: Broker) -> Message:
-    requested = AclFilter(
-        ResourceType(request.resource_type_filter),
-        request.resource_name_filter,
-        PatternType(request.pattern_type_filter),
-        request.principal_filter,
-        request.host_filter,
-        AclOperation(request.operation),
-        AclPermissionType(request.permission_type),
-    )
-    expect_known(request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
+    requested = filter_of(request)
     if broker.authorizer is None:
         return failed(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
@@ -52,6 +44,20 @@ def handle(ctx: RequestContext, request: api.DescribeAclsRequest, broker: Broker
             )
             for (resource_type, name, pattern_type), acls in groupby(found, key=lambda acl: acl[:3])
         ]
+    )
+
+
+def filter_of(given: api.DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    """Raise if a field is UNKNOWN, as `expect_known` does."""
+    expect_known(given.resource_type_filter, given.pattern_type_filter, given.operation, given.permission_type)
+    return AclFilter(
+        ResourceType(given.resource_type_filter),
+        given.resource_name_filter,
+        PatternType(given.pattern_type_filter),
+        given.principal_filter,
+        given.host_filter,
+        AclOperation(given.operation),
+        AclPermissionType(given.permission_type),
     )
 
 

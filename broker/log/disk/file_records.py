@@ -102,6 +102,13 @@ class FileRecords:
                 raise self._corrupt(position)
             position += at
 
+    def read_into(self, buffer: bytearray, position: int) -> int:
+        return os.preadv(self._file(), [buffer], position)
+
+    def offset_at(self, position: int) -> int:
+        """Return the base offset of the batch at a position; the greatest number at the end."""
+        return int.from_bytes(os.pread(self._file(), 8, position), signed=True) if position < self.size else 2**63 - 1
+
     def duplicate_handle(self) -> int:
         return os.dup(self._file())
 

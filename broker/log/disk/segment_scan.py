@@ -3,7 +3,6 @@
 One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes half a second.
 """
 
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -41,22 +40,6 @@ def scan(
     Raises:
         SluiceError: The format is older than Kafka 0.11.
     """
-    handle = segment.duplicate_handle()
-    try:
-        return _scan(segment, handle, position, trusted, index, interval, listener)
-    finally:
-        os.close(handle)
-
-
-def _scan(
-    segment: FileSegment,
-    handle: int,
-    position: int,
-    trusted: int,
-    index: SegmentIndex,
-    interval: int,
-    listener: Listener,
-) -> Scanned:
     base, size = segment.base_offset, segment.size
     next_offset, latest_epoch = base, -1
     entry_at = index.last_position()
@@ -66,7 +49,7 @@ def _scan(
     problem = ""
     while position < size and not problem:
         view = memoryview(buffer)
-        got = min(os.preadv(handle, [buffer], position), size - position)
+        got = min(segment.read_into(buffer, position), size - position)
         at = 0
         while got - at >= HEADER_BYTES:
             values = unpack(buffer, at)
@@ -86,7 +69,7 @@ def _scan(
             if first_offset < next_offset or delta < 0 or relative_offset > MAX_RELATIVE_OFFSET:
                 problem = f"wrong base offset; expected at least {next_offset}, got {first_offset}"
                 break
-            if first_offset > next_offset and _next_offset(handle, position + end, size) <= last_offset:
+            if first_offset > next_offset and segment.offset_at(position + end) <= last_offset:
                 problem = f"wrong base offset {first_offset}; the next batch begins before its end"
                 break
             if last_offset >= trusted and checksum != checksum_of(view[at + ATTRIBUTES_AT : end]):
@@ -116,10 +99,6 @@ def _scan(
                 view.release()
                 buffer = bytearray(length + LOG_OVERHEAD)  # for a larger batch
     return Scanned(position, next_offset, problem)
-
-
-def _next_offset(handle: int, position: int, size: int) -> int:
-    return int.from_bytes(os.pread(handle, 8, position), signed=True) if position < size else 2**63 - 1
 
 
 def _magic_problem(path: str, magic: int, offset: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from hashlib import new as hash_of
 from hmac import compare_digest
 from hmac import digest as hmac
+from typing import NamedTuple
 
 from .mechanism import Mechanism, SaslAuthenticationError, SaslError
 from .scram_credentials import MIN_ITERATIONS, ScramCredential, ScramCredentials, ScramMechanism
@@ -27,6 +28,14 @@ _FINAL = re.compile(
 )
 
 
+class _Exchange(NamedTuple):
+    user: str
+    credential: ScramCredential
+    nonce: str
+    client_first: str
+    server_first: str
+
+
 class ScramServerMechanism(Mechanism):
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
         self._mechanism = mechanism
@@ -39,7 +48,7 @@ class ScramServerMechanism(Mechanism):
         if self._exchange is None:
             self._exchange = self._first(text)
             return self._exchange.server_first.encode()
-        signature = self._exchange.prove(text)
+        signature = self._prove(self._exchange, text)
         self.user = self._exchange.user
         return b"v=" + b64encode(signature)
 
@@ -59,26 +68,17 @@ class ScramServerMechanism(Mechanism):
             name = self._mechanism.sasl_name
             raise SaslError(f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS} for {name}")
         nonce = match["nonce"] + self._new_nonce()
-        return _Exchange(self._mechanism.hash_name, user, credential, match["bare"], nonce)
+        server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
+        return _Exchange(user, credential, nonce, match["bare"], server_first)
 
-
-class _Exchange:
-    def __init__(self, hash_name: str, user: str, credential: ScramCredential, client_first: str, nonce: str) -> None:
-        self.user = user
-        self.server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
-        self._hash_name = hash_name
-        self._credential = credential
-        self._client_first = client_first
-        self._nonce = nonce
-
-    def prove(self, text: str) -> bytes:
+    def _prove(self, exchange: "_Exchange", text: str) -> bytes:
         match = _FINAL.fullmatch(text)
         if match is None:
             raise SaslError("Invalid SCRAM client final message format")
-        if match["nonce"] != self._nonce:
+        if match["nonce"] != exchange.nonce:
             raise SaslError("Invalid client nonce in the final client message.")
-        name, credential = self._hash_name, self._credential
-        message = f"{self._client_first},{self.server_first},{match['without_proof']}".encode()
+        name, credential = self._mechanism.hash_name, exchange.credential
+        message = f"{exchange.client_first},{exchange.server_first},{match['without_proof']}".encode()
         signature = hmac(credential.stored_key, message, name)
         proof = b64decode(match["proof"])
         client_key = bytes(a ^ b for a, b in zip(signature, proof, strict=False))
