@@ -3,6 +3,10 @@
 help_pages.py, loaded only for help, has the examples, exit codes and environment.
 """
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
 import click
 
 from sluice.text.error_text import did_you_mean
@@ -47,6 +51,32 @@ class Group(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_page(self, _path(ctx), formatter)
+
+
+class LazyGroup(Group):
+    """Imports a command's module, relative to `sluice.cli`, when the command is used."""
+
+    def __init__(
+        self, *, summaries: Mapping[str, str], modules: Mapping[str, str], heading: str = "Commands", **attrs: Any
+    ) -> None:
+        super().__init__(**attrs)
+        self.summaries = summaries
+        self._modules = modules
+        self._heading = heading
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.summaries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.summaries:
+            return None
+        command = getattr(import_module(f"sluice.cli.{self._modules.get(cmd_name, cmd_name)}"), cmd_name)
+        assert isinstance(command, click.Command), cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section(self._heading):
+            formatter.write_dl(list(self.summaries.items()))
 
 
 def _sentence(command: click.Command) -> str:

@@ -7,7 +7,6 @@ exit code 2 for wrong usage, 1 for other failures.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Never
 
 import click
@@ -16,7 +15,7 @@ from click.shell_completion import CompletionItem
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
-from .commands import Group
+from .commands import LazyGroup
 from .usage_errors import usage_error
 
 # In the order of `sluice --help`. Each command is an attribute of its module.
@@ -46,17 +45,9 @@ MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
-class LazyGroup(Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
+class Sluice(LazyGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        name = ALIASES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
-            return None
-        command = getattr(import_module(f"sluice.cli.{MODULES.get(name, name)}"), name)
-        assert isinstance(command, click.Command), name
-        return command
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in COMMANDS if name.startswith(incomplete)]
@@ -64,10 +55,6 @@ class LazyGroup(Group):
             *(CompletionItem(name, help=COMMANDS[name]) for name in names),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -100,7 +87,7 @@ def fail(error: SluiceError) -> Never:
     sys.exit(shown.exit_code)
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=Sluice, summaries=COMMANDS, modules=MODULES)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
     """Test Kafka clients with a broker that enforces quotas, injects faults and audits backoff."""

@@ -1,12 +1,38 @@
 """Options shared by several commands."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import click
 
+from sluice.text.error_text import expected
+
 from .completion_values import properties
 
+_F = TypeVar("_F", bound=Callable[..., object])
 _JSON = "sluice.json"
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+
+def duration(least_ms: int = 0) -> Callable[[str], int]:
+    """Return the type of an option such as 500ms, 10s or 2m, in milliseconds."""
+
+    def time(value: str) -> int:
+        match = re.fullmatch(r"(\d+)(ms|s|m|h)", value)
+        ms = int(match[1]) * _UNITS_MS[match[2]] if match else -1
+        if ms < least_ms:
+            raise click.BadParameter(expected("a time such as 500ms, 10s, 2m or 1h", value))
+        return ms
+
+    return time
+
+
+def with_all(options: Iterable[Callable[[_F], _F]], command: _F) -> _F:
+    """Add options in this order."""
+    for option in reversed(list(options)):
+        command = option(command)
+    return command
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:

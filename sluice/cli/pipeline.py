@@ -6,12 +6,12 @@ then those of spark-submit.
 
 import sys
 from collections.abc import Callable
-from importlib import import_module
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from sluice.cli.commands import Group  # absolute: in spark-submit this file belongs to no package
+from sluice.cli.commands import LazyGroup  # absolute: in spark-submit this file belongs to no package
 from sluice.errors import ConfigError
 from sluice.text.error_text import expected
 
@@ -22,18 +22,9 @@ JOBS = {
     "plan": "Recommend quotas, from the logs of brokers.",
     "throttle": "Show usage and throttling of clients, from the journal.",
 }
-MASTER = click.option("--master", default="local[*]", show_default=True, help="Spark master.")
-CONF = click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
-_JARS = click.option(
-    "--jars", type=click.Path(file_okay=False), help="Folder with the jars of Spark's Kafka connector."
-)
 
 
-def spark_options(command: _F) -> _F:
-    return MASTER(_JARS(CONF(command)))
-
-
-def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
+def _properties(ctx: click.Context, param: click.Parameter, conf: tuple[str, ...]) -> dict[str, str]:
     settings = {}
     for item in conf:
         key, equals, value = item.partition("=")
@@ -43,23 +34,20 @@ def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-class _Jobs(Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(JOBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in JOBS:
-            return None
-        command = getattr(import_module(f"sluice.cli.jobs.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command), cmd_name
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Jobs"):
-            formatter.write_dl(list(JOBS.items()))
+MASTER = click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+CONF = click.option(
+    "--conf", multiple=True, metavar="KEY=VALUE", callback=_properties, help="Spark property; repeatable."
+)
+_JARS = click.option(
+    "--jars", type=click.Path(file_okay=False, path_type=Path), help="Folder with the jars of Spark's Kafka connector."
+)
 
 
-@click.group(cls=_Jobs)
+def spark_options(command: _F) -> _F:
+    return MASTER(_JARS(CONF(command)))
+
+
+@click.group(cls=LazyGroup, summaries=JOBS, modules={name: f"jobs.{name}" for name in JOBS}, heading="Jobs")
 def pipeline() -> None:
     """Run Spark jobs on the journal (requires Java and `pip install 'kafka-sluice[spark]'`; plan runs without both)."""
 

@@ -1,6 +1,5 @@
 """`sluice audit run`."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
-from sluice.cli.options import format_option
-from sluice.text.error_text import expected
+from sluice.cli.options import duration, format_option
 
 from .like import like_option
 
@@ -22,15 +20,6 @@ _FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "inconclusive": ("inconclusive",),
     "findings": ("findings",),
 }
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-def time(value: str) -> float:
-    """Convert a time such as 6m to seconds."""
-    match = re.fullmatch(r"(\d+)(s|m|h)", value)
-    if not match or not int(match[1]):
-        raise click.BadParameter(expected("a time such as 90s, 6m or 1h", value))
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 @click.command(cls=Command)
@@ -48,7 +37,7 @@ def time(value: str) -> float:
     "--out", default="audit-report", show_default=True, type=click.Path(file_okay=False, path_type=Path),
     help="Folder for report.json, junit.xml and report.html.",
 )  # fmt: skip
-@click.option("--budget", default="330s", show_default=True, type=time, help="Measuring time per client.")
+@click.option("--budget", default="330s", show_default=True, type=duration(1), help="Measuring time per client.")
 @click.option("--role", type=click.Choice(_ROLES), help="Role of the commands.  [default: detected]")
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=VALUE",
@@ -68,7 +57,7 @@ def run(
     subjects: tuple[str, ...],
     probes: tuple[str, ...],
     out: Path,
-    budget: float,
+    budget: int,
     role: str | None,
     settings: tuple[str, ...],
     like: str | None,
@@ -84,7 +73,9 @@ def run(
     """
     from .measure import measure  # the audit takes a third of a second to import
 
-    measure(subjects, probes, out, budget, role, settings, like, virtual, seed, _included(fail_on), output_format)
+    measure(
+        subjects, probes, out, budget / 1000, role, settings, like, virtual, seed, _included(fail_on), output_format
+    )
 
 
 def _included(fail_on: tuple[str, ...]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sluice.cli.commands import Integer
 from sluice.cli.completion_values import scenarios_and_files
-from sluice.cli.options import format_option
+from sluice.cli.options import format_option, with_all
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
@@ -87,12 +87,6 @@ def fleet_options(command: Callable[..., None]) -> Callable[..., None]:
         command(fleet=Fleet(mix, groups_of(mix, settings, models), model), **others)
 
     return MIX(with_all(_BROKERS, model_options(run)))
-
-
-def with_all(options: Iterable[Callable[[_F], _F]], command: _F) -> _F:
-    for option in reversed(list(options)):
-        command = option(command)
-    return command
 
 
 def model_options(command: _F) -> _F:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 import click
 
 from sluice.cli.commands import Command, Integer
+from sluice.cli.options import with_all
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.text.json_text import json_text
@@ -22,7 +23,6 @@ from .options import (
     output_options,
     print_caveats,
     runs,
-    with_all,
 )
 
 if TYPE_CHECKING:

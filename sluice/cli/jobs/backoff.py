@@ -1,60 +1,43 @@
 """`sluice pipeline backoff`."""
 
 from pathlib import Path
+from typing import Unpack
 
 import click
 
 from sluice.cli.commands import Command
-from sluice.cli.options import format_option
-from sluice.cli.pipeline import spark_options, spark_settings
+from sluice.cli.options import duration
 from sluice.errors import ConfigError, SluiceError
 from sluice.spark.backoff.rows import DEFAULTS
 from sluice.spark.backoff.spans import Limits
 from sluice.spark.session import open_session, open_session_without_kafka
 from sluice.text.error_text import expected, one_of
 
-from .interval import interval
-from .journal_options import journal_options
+from .streaming import SPARK_PROPERTIES, StreamingOptions, echo, interval, journal, streaming_options, trigger
 
-_SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+_NS_PER_MS = 1_000_000
 
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
-@journal_options
+@streaming_options
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=MS",
     help="Client setting, such as retry.backoff.ms=200; repeatable.  "
     "[default: Kafka's defaults]",
 )  # fmt: skip
 @click.option(
-    "--quiet", default="60s", show_default=True, type=interval, help="Time without a failure that ends a span."
+    "--quiet", default="60s", show_default=True, type=duration(), help="Time without a failure that ends a span."
 )
-@click.option("--longest", default="10m", show_default=True, type=interval, help="Maximum length of a span.")
-@click.option("--lateness", default="10s", show_default=True, type=interval, help="Maximum lateness of events.")
-@click.option("--trigger", default="5s", show_default=True, type=interval, help="Interval between batches.")
-@click.option("--once", is_flag=True, help="Process all events so far, then exit.")
+@click.option("--longest", default="10m", show_default=True, type=duration(), help="Maximum length of a span.")
 @click.option("--output", metavar="DIR", help="Folder for verdicts and quarantine as Parquet, and for checkpoints.")
-@click.option("--skip-lost", is_flag=True, help="Continue if unread events were deleted from the topic.")
-@format_option
-@spark_options
 def backoff(
     inputs: tuple[str, ...],
-    bootstrap: str,
-    topic: str,
-    starting: str,
     settings: tuple[str, ...],
-    quiet: str,
-    longest: str,
-    lateness: str,
-    trigger: str,
-    once: bool,
+    quiet: int,
+    longest: int,
     output: str | None,
-    skip_lost: bool,
-    master: str,
-    jars: str | None,
-    conf: tuple[str, ...],
-    output_format: str,
+    **options: Unpack[StreamingOptions],
 ) -> None:
     """Judge how clients back off, from the journal's topic.
 
@@ -64,27 +47,18 @@ def backoff(
     wanted = client_settings(settings)
     if inputs:
         _check(inputs, output)
-
-    # Errors are reported here in one line.
-    of_spark = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
-    name = "sluice backoff"
+    name, master, properties = "sluice backoff", options["master"], SPARK_PROPERTIES | options["conf"]
     if inputs:
-        session = open_session_without_kafka(name, master=master, settings=of_spark)
+        session = open_session_without_kafka(name, master=master, settings=properties)
     else:
-        session = open_session(name, master=master, jars=None if jars is None else Path(jars), settings=of_spark)
+        session = open_session(name, master=master, jars=options["jars"], settings=properties)
+
     from sluice.spark.backoff.job import JobSettings
     from sluice.spark.backoff.run import run
-    from sluice.spark.journal_topic import Journal
 
-    run(
-        session,
-        inputs,
-        Journal(bootstrap, topic, starting, skip_lost),
-        JobSettings(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness),
-        output,
-        None if once else trigger,
-        click.echo if output_format == "json" else None,
-    )
+    limits = Limits(quiet * _NS_PER_MS, longest * _NS_PER_MS)
+    job = JobSettings(wanted, limits, interval(options["lateness"]))
+    run(session, inputs, journal(options), job, output, trigger(options), echo(options))
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:
@@ -108,8 +82,3 @@ def client_settings(given: tuple[str, ...]) -> dict[str, float]:
             raise ConfigError(f"--setting {name}: {expected(accepted, value)}")
         found[name] = float(value)
     return found
-
-
-def _nanoseconds(interval: str) -> int:
-    number, unit = interval.split()
-    return round(float(number) * _SECONDS[unit] * 1e9)

@@ -10,7 +10,7 @@ from sluice.broker.throttling.profile import PROFILES
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import profiles
 from sluice.cli.options import format_option
-from sluice.cli.pipeline import CONF, MASTER, spark_settings
+from sluice.cli.pipeline import CONF, MASTER
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
 from sluice.spark.session import SUBMITTED
@@ -90,7 +90,7 @@ def plan(
     engine: str | None,
     output_format: str,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
 ) -> None:
     """Show the effect of quotas on clients, from the logs of brokers, and recommend quotas.
 
@@ -109,12 +109,12 @@ def plan(
         output,
         Settings(tuple(sorted(set(quota))), profile, loop, by, limits),  # type: ignore[arg-type]  # click's choice
         Policy(overrides, headroom, always_default),
-        (master, spark_settings(conf)) if chosen == "spark" else None,
+        (master, conf) if chosen == "spark" else None,
         output_format,
     )
 
 
-def _names_spark(conf: tuple[str, ...]) -> bool:
+def _names_spark(conf: dict[str, str]) -> bool:
     given = click.get_current_context().get_parameter_source("master")
     return given is not ParameterSource.DEFAULT or bool(conf) or SUBMITTED in os.environ
 

@@ -8,7 +8,7 @@ import click
 from sluice.broker.journal.format_event import format_event
 from sluice.cli.commands import Group, Integer
 from sluice.cli.completion_values import apis, kinds
-from sluice.cli.options import admin_options, format_option
+from sluice.cli.options import admin_options, format_option, with_all
 from sluice.cli.progress import progress
 from sluice.errors import SluiceError
 from sluice.journal_events import decode
@@ -30,9 +30,7 @@ _OPTIONS = (
 
 
 def _filters(command: _F) -> _F:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_all(_OPTIONS, command)
 
 
 @click.group(cls=Group)

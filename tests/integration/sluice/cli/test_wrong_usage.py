@@ -131,7 +131,7 @@ USAGES = {
     ),
     "audit run --subject none": (2, "subject none: unknown subject; expected one of aiokafka, "),
     "audit run --probe none": (2, "--probe none: unknown probe, KIP or statement"),
-    "audit run --budget soon": (2, "--budget: expected a time such as 90s, 6m or 1h, got soon"),
+    "audit run --budget soon": (2, "--budget: expected a time such as 500ms, 10s, 2m or 1h, got soon"),
     "audit run --out text.txt": (2, "--out: 'text.txt' is a file"),
     "audit compare none none": (1, "none: cannot read the report: No such file or directory"),
     "audit compare text.txt text.txt": (1, "text.txt: expected the report.json of an audit: "),

@@ -74,7 +74,7 @@ def test_known_errors_are_one_line(error: SluiceError, exit_code: int, monkeypat
     def failing() -> None:
         raise error
 
-    monkeypatch.setattr(main.LazyGroup, "get_command", lambda *_: failing)
+    monkeypatch.setattr(main.Sluice, "get_command", lambda *_: failing)
     result = CliRunner().invoke(cli, ["failing"])
     assert (result.exit_code, result.stderr) == (exit_code, "Error: the port is taken\n")
 

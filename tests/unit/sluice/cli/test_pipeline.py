@@ -1,12 +1,14 @@
 """`sluice pipeline` without Spark: its jobs, and errors detected before a session starts."""
 
+import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from sluice.cli.main import cli
-from sluice.cli.pipeline import JOBS, spark_settings
+from sluice.cli.pipeline import CONF, JOBS
 
 
 def test_help_lists_every_job() -> None:
@@ -21,7 +23,8 @@ def test_every_job_has_a_module_of_its_name() -> None:
 
 
 def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
-    assert spark_settings(("a=1", "b=-Dx=y")) == {"a": "1", "b": "-Dx=y"}
+    command = CONF(click.Command("job", callback=lambda conf: click.echo(json.dumps(conf))))
+    assert CliRunner().invoke(command, ["--conf", "a=1", "--conf", "b=-Dx=y"]).output == '{"a": "1", "b": "-Dx=y"}\n'
 
 
 WRONG_USAGE = {

@@ -245,8 +245,8 @@ def test_client_that_could_not_run_fails_the_command(audits: Audits, tmp_path: P
         (["--probe", "reconect-closed"], "--probe reconect-closed: unknown probe, KIP or statement. "
          "Did you mean reconnect-closed?"),
         (["--probe", "KIP-5800"], "Did you mean KIP-580?"),
-        (["--budget", "soon"], "--budget: expected a time such as 90s, 6m or 1h, got soon"),
-        (["--budget", "0s"], "--budget: expected a time such as 90s, 6m or 1h, got 0s"),
+        (["--budget", "soon"], "--budget: expected a time such as 500ms, 10s, 2m or 1h, got soon"),
+        (["--budget", "0s"], "--budget: expected a time such as 500ms, 10s, 2m or 1h, got 0s"),
         (["--fail-on", "all"], "--fail-on: expected one of violates, differs, deviates, inconclusive, "
          "findings, got all\n"),
         (["--subject", "java", "--virtual"], "--subject java: not supported in virtual time; "
