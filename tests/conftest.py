@@ -17,10 +17,9 @@ from hypothesis import HealthCheck, settings
 # one. pytest-timeout ends tests that hang.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-# The usual 100 examples of each property take a quarter of the processor time of the unit tests. `make check` runs a
-# fifth of them, `make test` half, and the campaign `stress` all.
-settings.register_profile("check", max_examples=20)
-settings.register_profile("test", max_examples=50)
+# The usual 100 examples of each property take a quarter of the processor time of the unit tests. `make check` and
+# `make test` run a quarter of them, and the campaign `stress` all.
+settings.register_profile("few", max_examples=25)
 
 pytest.register_assert_rewrite("tests.support")
 

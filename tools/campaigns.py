@@ -131,8 +131,7 @@ TABLE = (
         "30 minutes",
         "after a change of sluice/audit or sluice/client",
         f"""
-        pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py \\
-            --audit-seeds "$@"
+        pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py --audit-seeds "$@"
         """,
         default="20",
     ),

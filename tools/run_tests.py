@@ -37,6 +37,7 @@ UNIT_NICENESS = 10
 # Files of the same size differ in time, so a core that has finished a part begins another.
 PARTS_PER_CORE = 2
 NO_TESTS_COLLECTED = 5
+FEW_EXAMPLES = ("--hypothesis-profile", "few")
 # `make test` has the same result each time; the other commands try new seeds.
 SEED_OF_TEST = 0
 SEEDS = 10**6  # short to copy
@@ -68,7 +69,7 @@ def main_phase(workers: int) -> Phase:
     return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
 
 
-def unit_phases(options: list[str], niceness: int = 0) -> list[Phase]:
+def unit_phases(niceness: int = 0) -> list[Phase]:
     """Return the phases of the unit tests, each with its own files.
 
     One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process, which
@@ -76,7 +77,7 @@ def unit_phases(options: list[str], niceness: int = 0) -> list[Phase]:
     """
     parts = PARTS_PER_CORE * usable_cores()
     return [
-        Phase(f"unit tests, part {part} of {parts}", ["-q", *options, "--part", f"{part}/{parts}", UNIT], niceness)
+        Phase(f"unit tests, part {part} of {parts}", ["-q", "--part", f"{part}/{parts}", UNIT], niceness)
         for part in range(1, parts + 1)
     ]
 
@@ -117,8 +118,8 @@ class Suite:
         self._unit_niceness = unit_niceness
 
     def run_unit_tests(self) -> list[Outcome]:
-        """Run the unit tests, with fewer examples of each property."""
-        phases = unit_phases(["--hypothesis-profile", "check"])
+        """Run the unit tests."""
+        phases = unit_phases()
         with ThreadPoolExecutor(usable_cores()) as pool:
             outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
         self._print_end(outcomes)
@@ -126,7 +127,7 @@ class Suite:
 
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
-        phases = unit_phases([], self._unit_niceness)
+        phases = unit_phases(self._unit_niceness)
         with ThreadPoolExecutor(2) as beside, ThreadPoolExecutor(usable_cores()) as unit_lanes:
             shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
             shared += [
@@ -260,10 +261,9 @@ def main(workers: int, runs: int | None, unit: bool, seed: int | None) -> None:
     if runs is not None:
         sys.exit(not stress(workers, runs, random_seed if seed is None else seed))
     if unit:
-        outcomes = Suite(workers, random_seed).run_unit_tests()
+        outcomes = Suite(workers, random_seed, FEW_EXAMPLES).run_unit_tests()
     else:
-        few = ("--hypothesis-profile", "test")
-        outcomes = Suite(workers, SEED_OF_TEST, few, UNIT_NICENESS).run()
+        outcomes = Suite(workers, SEED_OF_TEST, FEW_EXAMPLES, UNIT_NICENESS).run()
     sys.exit(any(outcome.failed for outcome in outcomes))
 
 

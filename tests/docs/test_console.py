@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,13 +19,6 @@ def page(*lines: str) -> str:
     return "\n".join(["# A page", "", "```console", *lines, "```", "", "The end.", ""])
 
 
-def test_only_console_blocks_are_commands() -> None:
-    assert commands("```\n$ a\n```\n\n```console\n$ b\n$ c\nd\ne\n```\n\n```python\n$ f\n```\n") == [
-        Command(6, "b", ""),
-        Command(7, "c", "d\ne"),
-    ]
-
-
 CONTINUED = {
     "here-document": (["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a")),
     "backslash": (["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a")),
@@ -40,10 +32,6 @@ CONTINUED = {
 @pytest.mark.parametrize(("lines", "command"), CONTINUED.values(), ids=CONTINUED)
 def test_command_continues_after(lines: list[str], command: Command) -> None:
     assert commands(page(*lines)) == [command]
-
-
-def test_block_in_a_list_is_parsed_without_its_indent() -> None:
-    assert commands("- so:\n  ```console\n  $ echo a\n  a\n  ```\n") == [Command(3, "echo a", "a")]
 
 
 def test_output_without_a_command_is_rejected() -> None:
@@ -65,22 +53,6 @@ def test_output_matches(expected: str, printed: str, is_match: bool) -> None:
     assert matches(expected, printed) is is_match
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        pytest.param(["$ export A=b", "$ echo $A", "b"], id="variables persist"),
-        pytest.param(["$ echo a > file", "$ cat file", "a"], id="files persist"),
-        pytest.param(["$ ls"], id="empty folder at first"),
-        pytest.param(["$ echo a >&2", "a"], id="stderr is output"),
-        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="shown failure"),
-        pytest.param(["$ sleep 60 &", "$ kill %1", "$ wait $!", "...", "$ echo $?", "143"], id="jobs of the shell"),
-        pytest.param(["$ python -c 'import sluice; print(1)'", "1"], id="python has sluice"),
-    ],
-)
-def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
-    assert run_page(page(*lines), tmp_path) == sum(line.startswith("$ ") for line in lines)
-
-
 FAILURES = {
     "output differs": (["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n"),
     "command fails without shown output": (["$ false"], "line 4: exit code 1\n\n$ false"),
@@ -99,19 +71,6 @@ def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> Non
         run_page(page(*lines), tmp_path, timeout_s=timeout_s)
 
 
-def test_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) -> None:
-    lines = [
-        "$ sluice serve --override quota.producer.default=1M &",
-        'ready {"bootstrap": "127.0.0.1:9092", ..., "admin": "http://127.0.0.1:9644", "pid": ...}',
-        "$ sluice healthcheck --admin http://127.0.0.1:9644",
-        "...",
-        "$ echo $! > pid",
-    ]
-    run_page(page(*lines), tmp_path)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
-
-
 @needs_tools
 def test_no_process_remains_if_the_runner_is_killed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
@@ -127,28 +86,3 @@ def test_no_process_remains_if_the_runner_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=environment) as runner:
         assert (tmp_path / "alive").read_bytes() == b"", "the process must be gone"
     assert runner.returncode == -signal.SIGKILL
-
-
-def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
-    with pytest.raises(PageError, match=r"(?s)not ready.*no\.such\.property: no such property"):
-        run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)
-
-
-@needs_tools
-def test_curl_is_provided_if_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bash = shutil.which("bash")
-    assert bash is not None
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "bash").symlink_to(bash)
-    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
-    lines = [
-        "$ sluice serve &",
-        "ready ...",
-        "$ curl -s http://127.0.0.1:9644/healthz",
-        '{"status":"ok"}',
-        "$ curl -s --json '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
-        '{"error":"there is no broker 4; expected one of 1"}',
-        "$ curl -s -X POST -H 'X-Sluice-Request: 1' http://127.0.0.1:9644/api/v1/brokers/1/start",
-        '{"error":"broker 1 is running"}',
-    ]
-    assert run_page(page(*lines), tmp_path / "page") == 4

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.broker_process import overrides, running_broker
 
-SEED, EXAMPLES = 7, 4
+SEED, EXAMPLES = 7, 2
 # The event stream never ends, nor does the journal with `follow`. Requests that fit the schema but are meaningless are
 # rejected with 400.
 CONFIG = """

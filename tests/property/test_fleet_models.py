@@ -38,20 +38,20 @@ def slow(client: str, model: ClientModel, failure: str, distances: tuple[float |
     ("client", "model", "failure", "distances"),
     [
         ("sluice", KAFKA, "killed leader", (0.06, 0.1, 0.02)),
-        ("sluice", BEFORE, "killed leader", (0.02, 0.03, 0.02)),
-        ("sluice", KAFKA, "refused", (0.02, 0.11, 0.02)),
+        slow("sluice", BEFORE, "killed leader", (0.02, 0.03, 0.02)),
+        slow("sluice", KAFKA, "refused", (0.02, 0.11, 0.02)),
         slow("sluice", KAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
         slow("sluice", BEFORE, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
         ("sluice", KAFKA, "NOT_ENOUGH_REPLICAS", (None, None, 0.01)),
-        ("sluice", KAFKA, "reset", (0.02, 0.02, 0.01)),
-        ("sluice", KAFKA, "silent", (0.03, 0.03, 0.01)),
-        ("sluice", PIPELINED, "killed leader", (0.05, None, 0.03)),
+        slow("sluice", KAFKA, "reset", (0.02, 0.02, 0.01)),
+        slow("sluice", KAFKA, "silent", (0.03, 0.03, 0.01)),
+        slow("sluice", PIPELINED, "killed leader", (0.05, None, 0.03)),
         slow("sluice", PIPELINED, "refused", (0.02, None, 0.01)),
         slow("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
         slow("sluice", PIPELINED, "reset", (0.02, 0.02, 0.02)),
         ("aiokafka", AIOKAFKA, "killed leader", (0.03, 0.03, 0.02)),
-        ("aiokafka", AIOKAFKA, "refused", (0.01, None, 0.05)),
-        ("aiokafka", AIOKAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
+        slow("aiokafka", AIOKAFKA, "refused", (0.01, None, 0.05)),
+        slow("aiokafka", AIOKAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
         slow("aiokafka", AIOKAFKA, "reset", (0.01, 0.01, 0.01)),
         ("aiokafka", AIOKAFKA, "silent", (0.03, 0.03, 0.01)),
     ],
@@ -73,6 +73,7 @@ def test_attempts_of_a_model_are_those_of_the_client(
             assert found[kind].modelled == pytest.approx(found[kind].attempts, rel=0.05), (kind, found)
 
 
+@pytest.mark.many_clients
 def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
     """The model has 7 % fewer connections.
 
@@ -90,9 +91,9 @@ def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
         slow("sluice-consumer", SLUICE_CONSUMER, "killed leader", (0.05, 0.05, None, 0.01, 0.03, 0.06)),
         slow("sluice-consumer", SLUICE_CONSUMER, "refused", (0.04, None, None, 0.02, 0.06, 0.12)),
         slow("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
-        ("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
+        slow("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
         slow("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),
-        ("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.03, 0.05, None, 0.01, 0.05, 0.12)),
+        slow("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.03, 0.05, None, 0.01, 0.05, 0.12)),
         slow("aiokafka-consumer", AIOKAFKA_CONSUMER, "reset", (0.01, 0.01, None, 0.01, 0.03, None)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "silent", (0.03, 0.03, None, 0.01, 0.03, None)),
     ],

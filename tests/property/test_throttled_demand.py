@@ -18,7 +18,7 @@ from tests.support.throttled_workloads import QUOTAS, Recording, workload
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     one, many = metafunc.config.getoption("--plan-seed"), metafunc.config.getoption("--plan-seeds")
-    metafunc.parametrize("seed", range(many or 8) if one is None else [one])
+    metafunc.parametrize("seed", range(many or 3) if one is None else [one])
 
 
 def planned(recording: Recording, folder: Path) -> Recommendation | None:

@@ -11,7 +11,7 @@ from sluice.clock import LoopClock
 from tests.integration.sluice.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
 
 
-@pytest.fixture(scope="module", params=["java", "java-4"])
+@pytest.fixture(scope="module", params=[pytest.param("java", marks=pytest.mark.spark_long), "java-4"])
 def java(request: pytest.FixtureRequest) -> Subject:
     return SUBJECTS[request.param]
 

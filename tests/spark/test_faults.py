@@ -65,7 +65,7 @@ def ended(query: StreamingQuery) -> None:
 
 
 class TestReading:
-    @pytest.mark.parametrize("fault", ["restart", "leader move"])
+    @pytest.mark.parametrize("fault", ["restart", pytest.param("leader move", marks=pytest.mark.spark_long)])
     def test_ends_with_every_record_once(
         self, fault: str, spark: SparkSession, broker: SyncBroker, data: str, sink: Folder
     ) -> None:
@@ -77,6 +77,7 @@ class TestReading:
         assert broker.journal.requests(after=by_then, api="Fetch", client_id=data), "the job ended before the failure"
         assert sink.numbers == [*range(RECORDS)]
 
+    @pytest.mark.spark_long
     def test_waits_for_a_broker_that_nobody_stands_in_for(
         self, spark: SparkSession, broker: SyncBroker, on_one_broker: str, sink: Folder
     ) -> None:
@@ -92,7 +93,7 @@ class TestReading:
 
 
 class TestWriting:
-    @pytest.mark.parametrize("fault", ["restart", "leader move"])
+    @pytest.mark.parametrize("fault", [pytest.param("restart", marks=pytest.mark.spark_long), "leader move"])
     def test_ends_with_every_record_once(
         self, fault: str, spark: SparkSession, broker: SyncBroker, data: str, tmp_path: Path
     ) -> None:
