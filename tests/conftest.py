@@ -23,7 +23,7 @@ settings.register_profile("few", max_examples=25)
 
 pytest.register_assert_rewrite("tests.support")
 
-from tests.support import failure_report  # noqa: E402  (after the registration)
+from tests.support import failure_report, skips  # noqa: E402  (after the registration)
 
 failure_report.note_brokers()
 
@@ -120,22 +120,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write the outcomes for --outcomes: failed tests, and the folder and reason of each skipped one."""
+    """Write the outcomes for --outcomes: failed tests, and the reason of each skipped one."""
     path: str | None = terminalreporter.config.getoption("outcomes")
     if path is not None:
         stats = terminalreporter.stats
         failed = [report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())]
-        skipped = [_part_and_reason(report) for report in stats.get("skipped", ())]
+        skipped = [_skipped_because(report) for report in stats.get("skipped", ())]
         Path(path).write_text(
             json.dumps({"passed": len(stats.get("passed", ())), "failed": failed, "skipped": skipped})
         )
 
 
-def _part_and_reason(report: pytest.TestReport) -> str:
+def _skipped_because(report: pytest.TestReport) -> str:
     assert isinstance(report.longrepr, tuple)
-    return (
-        "/".join(report.nodeid.split("/")[:2]).partition("::")[0] + ": " + report.longrepr[2].removeprefix("Skipped: ")
-    )
+    return report.longrepr[2].removeprefix("Skipped: ")
 
 
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads it
@@ -151,6 +149,9 @@ def pytest_runtest_setup() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and not skips.has_a_kind(_skipped_because(report)):
+        report.outcome = "failed"
+        report.longrepr = f"skipped without a kind of reason (tests/support/skips.py): {_skipped_because(report)}"
     if report.failed:
         report.sections += failure_report.sections(item)
     return report

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import click
 
+from tests.support import skips
 from tools.locks import HAS_SPARK, install
 
 ROOT = Path(__file__).parents[1]
@@ -41,14 +42,11 @@ FEW_EXAMPLES = ("--hypothesis-profile", "few")
 # `make test` has the same result each time; the other commands try new seeds.
 SEED_OF_TEST = 0
 SEEDS = 10**6  # short to copy
-JAVA_IS_MISSING = (
-    "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
-)
-# Marks that no phase selects.
+# What marks exclude from every phase.
 DESELECTED = (
-    "skipped: tests/ecosystem but for Kafka's commands: minutes, and 500 MB; run tools/campaign run ecosystem",
-    "skipped: tests/spark with long timeouts: minutes; run tools/campaign run spark",
-    "skipped: tests/property and docs/fleets.md with many clients: minutes; run tools/campaign run fleet-models",
+    f"skipped: tests/ecosystem but for Kafka's commands: {skips.campaign('ecosystem')}",
+    f"skipped: tests/spark with long timeouts: {skips.campaign('spark')}",
+    f"skipped: tests/property and docs/fleets.md with many clients: {skips.campaign('fleet-models')}",
 )
 # Ends also if this process is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
@@ -188,12 +186,14 @@ class Suite:
         for outcome in outcomes[1:]:
             print(f"\n{outcome.phase.name}:\n{outcome.output}", flush=True)
         skipped = [part for outcome in outcomes for part in outcome.skipped]
-        # Reasons without a remedy are features that a client lacks.
-        for part, number in Counter(part for part in skipped if "; " in part).items():
-            folder, _, reason = part.partition(": ")
-            print(f"skipped: {number} tests of {folder}: {reason}")
+        reasons = Counter(reason for reason in skipped if not reason.startswith("feature: "))
+        lacking = len(skipped) - reasons.total()
+        for reason, number in sorted(reasons.items()):
+            print(f"skipped: {number} tests: {reason}")
+        if lacking:
+            print(f"skipped: {lacking} tests: feature: the client lacks it; docs/clients.md has the reasons")
         if outcomes[0].phase is self._main:
-            print(*DESELECTED, *([] if HAS_SPARK else [JAVA_IS_MISSING]), sep="\n")
+            print(*DESELECTED, *([] if HAS_SPARK else [f"skipped: tests/spark: {skips.JAVA}"]), sep="\n")
         failed = [name for outcome in outcomes for name in outcome.failed]
         for name in failed:
             print(f"failed: {name}")

@@ -13,11 +13,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sluice import SyncBroker
+from tests.support import skips
 from tests.support.wire import WireClient
 
 _HERE = Path(__file__).parent
 _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
-_MISSING = "no Chromium found; apt-get install chromium, or set SLUICE_CHROMIUM to its path"
+_MISSING = skips.program("Chromium", "apt-get install chromium, or set SLUICE_CHROMIUM to its path")
 # Prevent network requests by the browser itself.
 _FLAGS = [
     "--headless",

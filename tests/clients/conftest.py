@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sluice import Broker, testing
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.place import Place
 
@@ -43,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     for item in items:
         if item.path.is_relative_to(HERE):
             if item.get_closest_marker("client_audits") and not is_long:
-                item.add_marker(pytest.mark.skip(reason="builds clients, for minutes; run tools/campaign run clients"))
+                item.add_marker(pytest.mark.skip(reason=skips.campaign("clients")))
             item.add_marker(pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN))
 
 

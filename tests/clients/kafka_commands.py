@@ -13,6 +13,7 @@ import pytest
 
 from tests.clients.built import BUILT, SOURCES, missing
 from tests.clients.external import Process
+from tests.support import skips
 
 _TIMEOUT_S = 240  # of a command on a busy machine
 _OPENED = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")  # for its list of shutdown hooks
@@ -66,10 +67,10 @@ def _jvm(class_path: str) -> Process:
 
 def _class_path() -> str:
     if shutil.which("java") is None:
-        pytest.skip("no Java found; install a JDK of version 17 or later")
+        pytest.skip(skips.JAVA)
     given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
     if given:
         return given
     if (reason := missing("kafka-tools")) is not None:
-        pytest.skip(f"kafka-tools: {reason}")
+        pytest.skip(skips.build("kafka-tools", reason))
     return f"{BUILT / 'kafka-tools'}/lib/*"

@@ -22,6 +22,7 @@ from sluice.audit.subjects import SUBJECTS, ProgramSubject, subject_of
 from sluice.clock import LoopClock
 from tests.integration.sluice.audit.subjects.test_drivers import CHECKS
 from tests.integration.sluice.audit.subjects.test_drivers import PROBES as CHECKED
+from tests.support import skips
 
 pytestmark = pytest.mark.client_audits
 
@@ -61,7 +62,7 @@ def built(name: str) -> ProgramSubject:
     subject = SUBJECTS[name]
     assert isinstance(subject, ProgramSubject)
     if why := subject.missing():
-        pytest.skip(why)
+        pytest.skip(skips.build(name, why))
     subject.build()
     return subject
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.audit.subjects import SUBJECTS
+from tests.support import skips
 from tools.docs.findings import DEFECTS, plotted, reproduce
 
 pytestmark = pytest.mark.client_audits
@@ -15,10 +16,11 @@ pytestmark = pytest.mark.client_audits
 def test_defect_is_reproduced(name: str, tmp_path: Path) -> None:
     defect = DEFECTS[name]
     if why := SUBJECTS[defect.subject].missing():
-        pytest.skip(why)
+        pytest.skip(skips.build(defect.subject, why))
     result = reproduce(defect, tmp_path)
     if not defect.why(result) and result.subject.version != defect.version:
-        pytest.skip(f"fixed in {result.subject.version}, as {defect.version} had it: update docs/findings/{name}.md")
+        lacks = f"{result.subject.version} lacks the defect of {defect.version}: update docs/findings/{name}.md"
+        pytest.skip(skips.feature(defect.subject, lacks))
     assert defect.why(result), result.problems
     assert result.seconds < 60
     assert plotted(defect, tmp_path).count("<circle") > 10

@@ -20,6 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from sluice.protocol.apis.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
 from tests.clients.built import BUILT, SOURCES, missing
 from tests.clients.table import STREAMS_SCENARIOS
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.wire import WireClient
 
@@ -165,9 +166,9 @@ def describe(bootstrap: str) -> DescribedGroup:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     if shutil.which("java") is None:
-        pytest.skip("no Java found; install a JDK of version 17 or later")
+        pytest.skip(skips.JAVA)
     if (reason := missing("kafka-streams")) is not None:
-        pytest.skip(f"kafka-streams: {reason}")
+        pytest.skip(skips.build("kafka-streams", reason))
     with running_broker(tmp_path / "broker.log", *overrides(*PROPERTIES)) as process:
         yield process
 

@@ -16,6 +16,7 @@ from sluice.protocol.records.batch import iter_batches
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import Driver, Given, Row, as_json, until
 from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
+from tests.support import skips
 from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
@@ -116,13 +117,13 @@ def test_client_passes_the_scenario(
     record_property("client", client.name)
     record_property("scenario", scenario.name)
     if (reason := client.unsupported.get(scenario.name)) is not None:
-        pytest.skip(f"{client.name} {reason}")
+        pytest.skip(skips.feature(client.name, reason))
     if (reason := client.missing()) is not None:
-        pytest.skip(f"{client.name}: {reason}")
+        pytest.skip(skips.build(client.name, reason))
     record_property("version", client.version())
     # Our broker must serve everything; a real one may be old.
     if pytestconfig.getoption("bootstrap") and (lacking := needs(scenario) - served(bootstrap)):
-        pytest.skip(f"the broker does not serve {', '.join(sorted(lacking))}")
+        pytest.skip(skips.feature("the broker", f"does not serve {', '.join(sorted(lacking))}"))
     run(client, scenario, bootstrap, f"{client.name}-{scenario.name}-{uuid4().hex[:8]}")
 
 
@@ -138,7 +139,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @pytest.mark.parametrize("reader", CLIENTS, ids=[client.name for client in CLIENTS])
 def test_client_reads_the_records_of_all_other_clients(reader: Driver, bootstrap: str) -> None:
     if (reason := reader.missing()) is not None:
-        pytest.skip(f"{reader.name}: {reason}")
+        pytest.skip(skips.build(reader.name, reason))
     topic = f"{reader.name}-reads-all-{uuid4().hex[:8]}"
     create_topics(bootstrap, {topic: 1}, {})
     written = [

@@ -20,6 +20,7 @@ from confluent_kafka.admin._scram import (
 from tests.clients.clients import CLIENTS as MATRIX
 from tests.clients.driver import Driver, Given
 from tests.clients.secure_clients import CLIENTS, PATIENCE_S, Login, RefusedError
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.certificates import certificates
 
@@ -313,7 +314,7 @@ def test_java_client_gets_the_same_result_as_from_kafka(
     broker: SecureBroker, client: Driver, listener: str, properties: dict[str, str], step: dict[str, object], line: str
 ) -> None:
     if (reason := client.missing()) is not None:
-        pytest.skip(f"{client.name}: {reason}")
+        pytest.skip(skips.build(client.name, reason))
     found = client.run(broker.address(listener), "login", Given(properties=properties))
     assert found == [step]
     lines = broker.wait_for_warnings() if line else broker.warnings()

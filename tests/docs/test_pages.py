@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice import SyncBroker
+from tests.support import skips
 from tests.support.console import COMMAND_TIMEOUT_S, run_page
 from tests.support.python_blocks import blocks, run_blocks
 
@@ -25,7 +26,7 @@ def test_commands_print_the_shown_output(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.spark_long
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
+@pytest.mark.skipif(find_spec("pyspark") is None, reason=skips.campaign("spark"))
 def test_commands_of_the_spark_page_print_the_shown_output(tmp_path: Path) -> None:
     _run(SPARK_PAGE, tmp_path, 240)
 

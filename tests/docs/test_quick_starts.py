@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import skips
+
 PAGES = sorted((Path(__file__).parents[2] / "docs/how-to").glob("from-*.md"))
 _FILE = re.compile(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,12 +24,12 @@ _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_quick_start_passes(page: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     if not pytestconfig.getoption("--quick-starts"):
-        pytest.skip("downloads packages; run tools/campaign run quick-starts")
+        pytest.skip(skips.campaign("quick-starts"))
     text = page.read_text()
     (commands,) = _COMMANDS.findall(text)
     tool = commands.split()[0]
     if shutil.which(tool) is None:
-        pytest.skip(f"no {tool} on this machine")
+        pytest.skip(skips.program(tool, "install it"))
     for name, content in _FILE.findall(text):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

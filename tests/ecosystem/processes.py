@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.clients.built import BUILT, missing
+from tests.support import skips
 
 TIMEOUT_S = 240  # for a step on a busy machine
 
@@ -20,7 +21,7 @@ TIMEOUT_S = 240  # for a step on a busy machine
 def build_folder(name: str) -> Path:
     """Return the folder of a build, or skip the test if it is missing."""
     if (reason := missing(name)) is not None:
-        pytest.skip(f"{name}: {reason}")
+        pytest.skip(skips.build(name, reason))
     return BUILT / name
 
 
@@ -30,7 +31,7 @@ def find_java(version: int) -> str:
         printed = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
         if int(re.findall(r'version "(\d+)', printed)[0]) >= version:
             return found
-    pytest.skip(f"no Java {version} found; install a JDK of version {version} or later")
+    pytest.skip(skips.program(f"Java {version}", f"install a JDK of version {version} or later"))
 
 
 def java(class_path: str, *arguments: str, version: int = 17) -> list[str]:

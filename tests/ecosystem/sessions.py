@@ -21,6 +21,7 @@ from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.clients.kafka_commands import Printed, run_command
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess
 from tests.support.records import batch, produce
 from tests.support.streams_groups import stateless
@@ -188,7 +189,7 @@ class Session:
 def run_kcat(*arguments: str, stdin: str = "") -> Printed:
     """Run kcat, or skip the test if it is missing."""
     if shutil.which("kcat") is None:
-        pytest.skip("no kcat found; install it, for example with apt install kcat")
+        pytest.skip(skips.program("kcat", "apt-get install kcat"))
     done = subprocess.run(
         ["kcat", *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )

@@ -13,6 +13,7 @@ from tests.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import Running, build_folder, committed_values, java, running, write
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.ports import free_ports
 
@@ -75,7 +76,7 @@ def test_registry_keeps_schemas_of_avro_records(broker: BrokerProcess, tmp_path:
 def test_rsyslog_writes_lines_of_a_file(broker: BrokerProcess, tmp_path: Path, record: Record) -> None:
     rsyslogd = shutil.which("rsyslogd", path="/usr/sbin:/usr/bin:/sbin")
     if rsyslogd is None or not list(Path("/usr/lib").glob("**/rsyslog/omkafka.so")):
-        pytest.skip("no rsyslogd with omkafka found; install it, for example with apt install rsyslog-kafka")
+        pytest.skip(skips.program("rsyslogd with omkafka", "apt-get install rsyslog-kafka"))
     version = subprocess.run([rsyslogd, "-v"], capture_output=True, text=True, check=True).stdout.split()[1]
     record("rsyslog, omkafka", version, "lines of a file")
     lines, log = [f"line {number}" for number in range(RECORDS)], tmp_path / "app.log"

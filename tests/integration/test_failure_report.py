@@ -40,6 +40,12 @@ CODE = """
     def test_property(number):
         assert number < 1000
 
+    def test_skipped():
+        pytest.skip("build: c: not built")
+
+    def test_skipped_for_no_kind_of_reason():
+        pytest.skip("later")
+
     def test_none():
         assert False
 """
@@ -54,7 +60,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     command = [sys.executable, "-m", "pytest", *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "5"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert "5 failed" in done.stdout, done.stdout + done.stderr
+    assert "6 failed, 1 skipped" in done.stdout, done.stdout + done.stderr
     parts = done.stdout.split("\n____")
     return {part.split()[1]: part.partition("\n")[2] for part in parts[1:]}
 
@@ -78,3 +84,10 @@ REPORTS = {
 def test_report_of_a_failed_test_ends_with(test: str, lines: list[str], reports: dict[str, str]) -> None:
     assert [line for line in lines if line not in reports[test]] == []
     assert ("last events of the brokers" in reports[test]) == test.endswith("_broker")
+
+
+def test_skip_without_a_kind_of_reason_is_a_failure(reports: dict[str, str]) -> None:
+    assert (
+        "skipped without a kind of reason (tests/support/skips.py): later"
+        in (reports["test_skipped_for_no_kind_of_reason"])
+    )

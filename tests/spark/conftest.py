@@ -15,6 +15,7 @@ import pytest
 from sluice import SyncBroker
 from sluice.errors import SluiceError
 from sluice.spark.session import open_session
+from tests.support import skips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     try:
         session = open_session("tests", master="local[2,4]", settings=_SETTINGS | {"spark.sql.warehouse.dir": folder})
     except SluiceError as error:
-        pytest.skip(str(error))
+        pytest.skip(skips.program("Spark", str(error)))
     yield session
     session.stop()
 

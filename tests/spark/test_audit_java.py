@@ -9,6 +9,7 @@ from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.clock import LoopClock
 from tests.integration.sluice.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
+from tests.support import skips
 
 
 @pytest.fixture(scope="module", params=[pytest.param("java", marks=pytest.mark.spark_long), "java-4"])
@@ -20,7 +21,7 @@ def java(request: pytest.FixtureRequest) -> Subject:
 def seen(java: Subject) -> dict[Role, Observation]:
     missing = java.missing()
     if missing is not None:
-        pytest.skip(missing)
+        pytest.skip(skips.build(java.name, missing))
 
     async def one(role: Role, starting: asyncio.Lock) -> Observation:
         clock = LoopClock(asyncio.get_running_loop())

@@ -31,6 +31,7 @@ from types import TracebackType
 
 import pytest
 
+from tests.support import skips
 from tests.support.broker_process import CLEAN_ENVIRONMENT, with_http_stack
 from tests.support.ports import free_ports
 
@@ -45,7 +46,7 @@ _SERVE = re.compile(r"\bsluice serve\b")
 # The shell of the pages, and the commands of pages that a minimal image may lack.
 TOOLS = ("bash", "grep", "sed")
 IS_MISSING_A_TOOL = not all(map(shutil.which, TOOLS))
-TOOLS_ARE_MISSING = f"one of {', '.join(TOOLS)} is not installed; apt-get install {' '.join(TOOLS)}"
+TOOLS_ARE_MISSING = skips.program(f"one of {', '.join(TOOLS)}", f"apt-get install {' '.join(TOOLS)}")
 # The shell reads to the end of its input and kills the group also if this process is killed. A trap of the shell is no
 # alternative: jobs that are killed before their exec would run it too.
 _SHELL = "bash --noprofile --norc; kill -KILL 0"

@@ -13,10 +13,11 @@ from urllib.request import urlopen
 
 import yaml
 
+from tests.support import skips
 from tests.support.ports import free_ports
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-MISSING = "Prometheus is not installed; apt-get install --no-install-recommends prometheus"
+MISSING = skips.program("Prometheus", "apt-get install --no-install-recommends prometheus")
 _STARTS_WITHIN_S, _ANSWERS_WITHIN_S = 30, 10
 
 

@@ -16,6 +16,7 @@ import yaml
 
 from sluice.config.broker_config import Config
 from sluice.spark.connector import CONNECTORS
+from tests.support import skips
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -158,7 +159,7 @@ def test_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extras
     assert wanted <= pinned, "dependencies changed; rebuild the lock files"
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.skipif(shutil.which("make") is None, reason=skips.program("make", "install it"))
 def test_make_lists_its_targets() -> None:
     shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = [line.split()[1] for line in shown.splitlines()]

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import skips
+
 ROOT = Path(__file__).parents[3]
 # The links in sluice/ list the packages at the top; a clone may have none.
 LINKS = {path.name: path.readlink() for path in (ROOT / "sluice").iterdir() if path.is_symlink()}
@@ -95,7 +97,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.skipif(not LINKS, reason="this checkout has no symlinks")
+@pytest.mark.skipif(not LINKS, reason=skips.system("symbolic links in this checkout"))
 def test_each_package_at_the_top_has_its_link() -> None:
     assert {folder: Path("..") / folder for folder in FOLDERS} == LINKS
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import skips
+
 ROOT = Path(__file__).parents[3]
 NOBODY_KNOWS = "0.1.0.dev0"
 # Independent of the Git settings of the user.
@@ -36,7 +38,7 @@ def test_archive_of_the_tree_has_a_version(tree: Path) -> None:
     assert project["tool"]["hatch"]["version"]["fallback-version"] == NOBODY_KNOWS
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.skipif(shutil.which("git") is None, reason=skips.program("git", "install it"))
 def test_tag_sets_the_version_and_later_commits_a_development_version(tree: Path) -> None:
     def git(*words: str) -> None:
         subprocess.run([*GIT, *words], cwd=tree, capture_output=True, check=True)

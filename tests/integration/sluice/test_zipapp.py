@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support import skips
 from tests.support.wire import WireClient
 
 TIMEOUT_S = 120  # of the first start, which unpacks the packages
@@ -18,10 +19,10 @@ TIMEOUT_S = 120  # of the first start, which unpacks the packages
 def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """The command `sluice`, in an environment without any of its packages."""
     if (zipapp := request.config.getoption("zipapp")) is None:
-        pytest.skip("no zipapp; run tools/campaign run zipapp")
+        pytest.skip(skips.campaign("zipapp"))
     python = shutil.which(request.param)
     if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"no {request.param} found; install it")
+        pytest.skip(skips.program(request.param, "install it"))
     return ["env", "-i", f"HOME={tmp_path}", f"PATH={os.defpath}", python, str(Path(zipapp).resolve())]
 
 

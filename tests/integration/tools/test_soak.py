@@ -18,6 +18,7 @@ from urllib.error import HTTPError
 import pytest
 
 from sluice import Broker, testing
+from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tools.soak.clients import PROPERTIES, Load
 
@@ -91,7 +92,7 @@ async def _soak_in_virtual_time(duration_s: float) -> tuple[list[tuple[float, fl
         return samples, left, load.operations
 
 
-@pytest.mark.skipif(not _STATUS.exists(), reason="no /proc; run it on Linux")
+@pytest.mark.skipif(not _STATUS.exists(), reason=skips.system("/proc; run it on Linux"))
 def test_day_of_clients_and_faults_leaves_nothing(pytestconfig: pytest.Config) -> None:
     hours = pytestconfig.getoption("--soak-hours")
     duration_s = hours * 3600 if hours else _FEW_MINUTES * 60
@@ -138,7 +139,7 @@ async def _soak_in_real_time(broker: BrokerProcess, minutes: float) -> tuple[lis
 def test_broker_in_real_time_returns_to_its_state(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     minutes = pytestconfig.getoption("--soak-minutes")
     if not minutes:
-        pytest.skip("takes minutes; run tools/campaign run soak")
+        pytest.skip(skips.campaign("soak"))
     with running_broker(tmp_path / "log", *overrides(*PROPERTIES)) as broker:
         broker.get("/metrics")
         before = _state(broker)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import skips
+
 MIB = 1024 * 1024
 STATUS = Path("/proc/self/status")
-pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="the resident set is read from /proc/self/status")
+pytestmark = pytest.mark.skipif(not STATUS.exists(), reason=skips.system("/proc; run it on Linux"))
 
 # Common to the programs below: batches with values of `size` bytes, and the resident set size in bytes.
 PRELUDE = """

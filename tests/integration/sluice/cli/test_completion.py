@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import sluice.cli.completion  # registers its class for bash
 from sluice.cli.main import cli
+from tests.support import skips
 
 # Per word: the preceding words as bash splits them, and the expected completions.
 CASES: dict[str, tuple[list[str], list[str]]] = {
@@ -57,7 +58,7 @@ def test_words_are_completed(case: str) -> None:
     assert re.findall("^plain,(.*)", result.stdout, re.MULTILINE) == expected
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed; apt-get install bash")
+@pytest.mark.skipif(shutil.which("bash") is None, reason=skips.program("bash", "apt-get install bash"))
 def test_bash_completes() -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

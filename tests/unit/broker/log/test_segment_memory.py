@@ -17,6 +17,7 @@ from sluice.broker.log.segment_memory import (
     reclaim,
     shrink,
 )
+from tests.support import skips
 
 SEVERAL = 4 * STRETCH_BYTES
 
@@ -55,7 +56,7 @@ def test_view_of_reclaimed_memory_is_empty() -> None:
     assert len(memory.view) == 0
 
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="memory is kept on Linux only")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason=skips.system("Linux"))
 
 
 def spare_of(*sizes: int) -> SpareMemory:
@@ -136,7 +137,7 @@ def test_memory_becomes_resident_on_demand(capacity: int, end: int, expected: in
     assert (memory.make_resident(end), memory.resident_bytes) == (expected, expected)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="calls mincore, which only Linux has")
+@pytest.mark.skipif(sys.platform != "linux", reason=skips.system("mincore; run it on Linux"))
 def test_resident_bytes_match_the_resident_pages() -> None:
     memory = allocate(SEVERAL)
     assert resident_pages(memory) == 0

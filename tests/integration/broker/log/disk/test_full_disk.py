@@ -13,6 +13,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support import skips
 from tests.support.broker_process import overrides, running_broker
 from tests.support.records import batch, produce
 from tests.support.wire import WireClient
@@ -25,10 +26,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "disk"
     path.mkdir()
     if not shutil.which("mount"):
-        pytest.skip("no mount found; install util-linux")
+        pytest.skip(skips.program("mount", "install util-linux"))
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], check=False, capture_output=True)
     if mount.returncode:
-        pytest.skip("no permission to mount a small disk; run as root")
+        pytest.skip(skips.system("permission to mount a small disk; run as root"))
     yield path
     subprocess.run(["umount", "-l", path], check=True)
 

@@ -19,6 +19,7 @@ from sluice.cli.main import cli
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support import skips
 from tests.support.broker_process import CLEAN_ENVIRONMENT, BrokerProcess, overrides, running_broker
 from tests.support.records import fetch, produce, produce_of
 from tests.support.wire import WireClient
@@ -140,7 +141,7 @@ def test_hundreds_of_connections_may_wait_in_the_accept_queue(tmp_path: Path) ->
     # With a shorter queue the kernel drops SYN packets, which are retransmitted a second later.
     longest = int(Path("/proc/sys/net/core/somaxconn").read_text()) if sys.platform == "linux" else 128
     if longest < 500:
-        pytest.skip(f"this system lets {longest} wait")
+        pytest.skip(skips.system(f"queue of 500 connections: somaxconn is {longest}"))
     with running_broker(tmp_path / "log") as broker, ExitStack() as stack:
         broker.process.send_signal(signal.SIGSTOP)
         try:

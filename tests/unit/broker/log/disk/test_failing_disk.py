@@ -9,6 +9,7 @@ import pytest
 from sluice.broker.log.log_config import LogConfig
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.log_validator import AppendConfig
+from tests.support import skips
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in
 
 
@@ -38,7 +39,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
     return disk
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the name of the written file in /proc")
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason=skips.system("/proc; run it on Linux"))
 class TestFullDisk:
     @pytest.mark.parametrize("room", [0, 1, 60, 100])
     def test_append_to_a_full_disk_changes_nothing_and_succeeds_later(
