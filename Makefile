@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-LINTERS := lint-ruff lint-format lint-mypy lint-imports lint-deptry lint-hadolint lint-workflows
+LINTERS := lint-ruff lint-format lint-mypy lint-imports lint-deptry lint-hadolint lint-workflows lint-commits
 # Rewriting asserts takes two thirds of pytest's collection, so it is done once for all workers, if bytecode may be
 # written. The test run itself reports import errors.
 ASSERTS_READY := .venv/.ready-asserts
@@ -59,7 +59,7 @@ check-instructions: setup ## compare the instructions of a start, of requests an
 test: setup $(ASSERTS_READY) ## run the whole test suite
 	$(BIN)/python -m tools.run_tests
 
-lint: setup ## run ruff, mypy, import-linter, deptry, hadolint and zizmor
+lint: setup ## run ruff, mypy, import-linter, deptry, hadolint and zizmor, and check commit messages
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(LINTERS)
 
 .PHONY: $(LINTERS)
@@ -78,6 +78,8 @@ lint-hadolint:
 lint-workflows:
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
+lint-commits:
+	$(BIN)/python -m tools.commits
 
 format: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix .
