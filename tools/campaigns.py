@@ -130,9 +130,7 @@ TABLE = (
         "judge 147 synthetic clients, 77 of them also as commands, 17 naive loops, and sluice's own client",
         "30 minutes",
         "after a change of sluice/audit or sluice/client",
-        f"""
-        pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py --audit-seeds "$@"
-        """,
+        f'pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py --audit-seeds "$@"',
         default="20",
     ),
     # -- other programs --
