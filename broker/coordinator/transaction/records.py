@@ -1,8 +1,8 @@
 """The records of `__transaction_state` in Kafka's format: one for each step of a transactional id, then a tombstone.
 
 Follows TransactionLog, TransactionLogKey, TransactionLogValue and TransactionStateManager.loadTransactionMetadata.
-Version 1 of the value, with tagged fields, is written from transaction version 1 on; both versions are read. The previous
-epoch is not stored, so it is unknown after a load.
+Version 1 of the value, with tagged fields, is written from transaction version 1 on; both versions are read. The
+previous epoch is not stored, so it is unknown after a load.
 
 Different on purpose: an id in an unknown state, as a newer Kafka may write, is skipped.
 """
