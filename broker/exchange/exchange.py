@@ -97,6 +97,8 @@ class Exchange:
         if wait.cancel is not None:
             stop = ctx.session.connection.mute if wait.mutes else ctx.session.connection.park
             stop(wait.cancel)
+            if wait.is_unanswered:
+                ctx.session.connection.close_on_eof()
         if wait.begin is not None:
             wait.begin()
 
@@ -116,7 +118,7 @@ class Exchange:
         ctx.now_ms = self.clock.wall_ms()
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.resume()
-        connection.waiting = False
+        connection.unpark()
         try:
             self._large.run(ctx, lambda: self._continue(ctx, respond()))
         except Exception:
@@ -167,7 +169,7 @@ class Exchange:
     def _release(self, ctx: RequestContext, verdict: Verdict) -> None:
         """Send a response whose throttle time is over (KIP-13), or charge it again."""
         connection = ctx.session.connection
-        connection.waiting = False
+        connection.unpark()
         if verdict.then is None:
             self._large.run(ctx, lambda: self.respond(ctx, verdict.response))
         elif not connection.closed:

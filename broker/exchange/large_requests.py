@@ -90,7 +90,7 @@ class LargeRequests:
             return
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.resume()
-        connection.waiting = False
+        connection.unpark()
         try:
             self._run_slice(ctx, request)
         except RemoteProtocolError as error:

@@ -9,7 +9,7 @@ on purpose:
 
 Larger responses wait here, by reference; the transport gets them in pieces, so that it copies little.
 
-A connection is *running*, or *waiting* from `park` to `resume` (frames stay in the buffer).
+`connection_states.py` has the states of a connection, and what each event does in each of them.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
+from .connection_states import FLOWING, FULL, HALF_CLOSED, OPEN, READY, UNANSWERED, UNSENT
 from .unsent_responses import JOIN_BYTES, UnsentResponses, memory_of, take_piece
 
 log = logging.getLogger("sluice.broker")
@@ -43,28 +44,24 @@ _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_cancel_wait",
-        "_deferred",
-        "_eof",
+        "_ends",
         "_holds_frame",
-        "_is_unanswered",
         "_on_lost",
         "_on_made",
         "_out",
         "_out_bytes",
-        "_output_full",
+        "_output",
         "_reader",
+        "_requests",
         "_running",
         "_transport",
-        "_transport_full",
         "_turns",
         "_unsent",
         "_unsent_responses",
         "_written",
         "advertised",
         "close_reason",
-        "closed",
         "ctx",
-        "ended_by_client",
         "last_active_ms",
         "number",
         "opened_ms",
@@ -74,7 +71,6 @@ class Connection(asyncio.BufferedProtocol):
         "request_handler",
         "request_memory",
         "started_ms",
-        "waiting",
     )
 
     def __init__(
@@ -101,23 +97,30 @@ class Connection(asyncio.BufferedProtocol):
         self._running = False
         self._unsent: deque[memoryview] = deque()
         self._written = 0  # identity of the last piece's memory, which the transport may reference
-        self._transport_full = False
-        self._output_full = False  # the transport is full, or parts are unsent
-        self._eof = False
-        self._deferred = False
+        self._requests = READY
+        self._output = FLOWING
+        self._ends = OPEN
         self._holds_frame = False
-        self._is_unanswered = False
         self._cancel_wait: Callable[[], object] | None = None
-        self.waiting = False
-        self.closed = False
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = self.started_ms = exchange.clock.monotonic_ms()
         # For the journal.
         self.number = 0
         self.close_reason = ""
-        self.ended_by_client = False
         self.read_times: ReadTimes | None = None
         self.ctx = exchange.context(self)
+
+    @property
+    def waiting(self) -> bool:
+        return self._requests.waits
+
+    @property
+    def closed(self) -> bool:
+        return self._ends.is_closed
+
+    @property
+    def ended_by_client(self) -> bool:
+        return self._ends.by_client
 
     # -- called by asyncio -------------------------------------------------------------------------------------------
 
@@ -133,8 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.ended_by_client = self._eof or not self.closed
-        self.closed = True
+        self._ends = self._ends.lose
         self._transport = None
         if self._cancel_wait is not None:
             cancel, self._cancel_wait = self._cancel_wait, None
@@ -146,14 +148,14 @@ class Connection(asyncio.BufferedProtocol):
         self._on_lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.get_buffer(PARKED_READ_BYTES) if self.waiting else self._reader.get_buffer()
+        return self._reader.get_buffer(PARKED_READ_BYTES) if self._requests.waits else self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         complete = self._reader.received(nbytes)
-        if self.waiting or self._output_full:
+        if self._requests.waits or self._output is not FLOWING:
             self.read_ms = self.request_handler.clock.monotonic_ms()
             keeps = self._reader.keep_rest()
-            if not (keeps and self._is_unanswered and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
+            if not (keeps and self._requests is UNANSWERED and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
                 self._pause_reading()
         elif complete:
             self.read_ms = self.last_active_ms = self.request_handler.begin_read(self.ctx)
@@ -163,18 +165,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # As in Kafka, requests sent before the end are still served: stay open while any waits.
-        self._eof = True
-        if self._is_unanswered:
+        self._ends = self._ends.half_close
+        if self._requests is UNANSWERED:
             return False
-        return self.waiting or self._output_full or self._deferred
+        return self._requests is not READY or self._output is not FLOWING
 
     def pause_writing(self) -> None:
         # Handle no more requests of this client until it reads its responses.
-        self._transport_full = True
+        self._output = self._output.fill
         self._hold_output()
 
     def resume_writing(self) -> None:
-        self._transport_full = False
+        self._output = self._output.drain
         self.last_active_ms = self.request_handler.clock.monotonic_ms()
         self._send_more()
 
@@ -199,17 +201,20 @@ class Connection(asyncio.BufferedProtocol):
     # -- called by the exchange ------------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:
-        self.waiting = True
+        self._requests = self._requests.park
         self._cancel_wait = cancel
 
+    def unpark(self) -> None:
+        self._requests = self._requests.unpark
+
     def close_on_eof(self) -> None:
-        self._is_unanswered = True
-        if self._eof and self._transport is not None:
+        self._requests = self._requests.never_answer
+        if self._ends is HALF_CLOSED and self._transport is not None:
             self._transport.close()
         self._await_eof()
 
     def _await_eof(self) -> None:
-        if self._is_unanswered and not self._holds_frame and self._transport is not None:
+        if self._requests is UNANSWERED and not self._holds_frame and self._transport is not None:
             self._transport.resume_reading()
 
     def mute(self, cancel: Callable[[], object]) -> None:
@@ -238,9 +243,9 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def resume(self) -> None:
-        self.waiting = self._is_unanswered = False
+        self._requests = self._requests.unpark
         self._cancel_wait = None
-        if not self._running and not self.closed:
+        if not self._running and not self._ends.is_closed:
             self.last_active_ms = self.request_handler.clock.monotonic_ms()
             self._continue()
 
@@ -266,10 +271,10 @@ class Connection(asyncio.BufferedProtocol):
         self.abort()
 
     def abort(self) -> None:
-        self.closed = True
+        self._ends = self._ends.close
         self._reader.drop_rest()
         self._flush()
-        if self._output_full:
+        if self._output is not FLOWING:
             self.cut()  # closing the transport would wait for a client that does not read
         elif self._transport is not None:
             self._transport.close()
@@ -287,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
         self.cut()
 
     def cut(self) -> None:
-        self.closed = True
+        self._ends = self._ends.close
         self._drop_unsent()
         if self._transport is not None:
             self._transport.abort()
@@ -301,7 +306,7 @@ class Connection(asyncio.BufferedProtocol):
         spent = False
         end_ms = self.last_active_ms + TURN_MS
         try:
-            while not (self.waiting or self._output_full) and reader.next_frame():
+            while not self._requests.waits and self._output is FLOWING and reader.next_frame():
                 exchange.dispatch(ctx, view, reader.start, reader.end)
                 if reader.end == reader.filled:  # faster than `has_rest`
                     break
@@ -316,7 +321,7 @@ class Connection(asyncio.BufferedProtocol):
             self.fail()
         finally:
             self._running = False
-        if self.closed:
+        if self._ends.is_closed:
             exchange.end_read()
             return
         if self._out:
@@ -329,12 +334,12 @@ class Connection(asyncio.BufferedProtocol):
             spent = False
         if spent:
             self._pause_reading()
-            self._deferred = True
+            self._requests = self._requests.defer
             self._turns.add(self._continue)
         exchange.end_read()
 
     def _continue(self) -> None:
-        self._deferred = False
+        self._requests = self._requests.turn
         if self._is_held():
             self._await_eof()
             return
@@ -343,13 +348,13 @@ class Connection(asyncio.BufferedProtocol):
             self._run()
             if self._is_held():
                 return
-        if self._eof:
+        if self._ends is HALF_CLOSED:
             self.abort()
         elif self._transport is not None and self._reader.retry_reservation():
             self._transport.resume_reading()
 
     def _is_held(self) -> bool:
-        return self.closed or self.waiting or self._output_full or self._deferred
+        return self._requests is not READY or self._output is not FLOWING or self._ends.is_closed
 
     def _retry_reservation(self) -> None:
         if not self.closed:
@@ -379,18 +384,19 @@ class Connection(asyncio.BufferedProtocol):
     def _send_unsent(self) -> None:
         unsent = self._unsent
         for _ in range(PIECES_AT_ONCE):
-            if self._transport is None or self._transport_full or not unsent:
+            if self._transport is None or self._output is FULL or not unsent:
                 break
             piece = take_piece(unsent)
             self._written = id(piece.obj) if isinstance(piece, memoryview) else 0
             self._transport.write(piece)
         else:
-            if unsent and not self._transport_full:
+            if unsent and self._output is not FULL:
                 self._turns.add(self._send_more)
-        if unsent or self._transport_full:
+        if unsent or self._output is FULL:
+            self._output = self._output.left
             self._hold_output()
-        elif self._output_full:
-            self._output_full = False
+        elif self._output is UNSENT:
+            self._output = self._output.sent
             self._unsent_responses.release(self)
 
     def _send_more(self) -> None:
@@ -398,7 +404,6 @@ class Connection(asyncio.BufferedProtocol):
         self._continue()
 
     def _hold_output(self) -> None:
-        self._output_full = True
         if self._transport is not None:
             self._transport.pause_reading()
             size = self._transport.get_write_buffer_size() + memory_of(self._unsent)

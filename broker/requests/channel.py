@@ -14,8 +14,6 @@ class Channel(Protocol):
 
     advertised: Endpoint  # the address advertised to the client
     peer: str  # "host:port" of the client
-    waiting: bool  # a request is parked, or the connection is muted
-    closed: bool
     number: int  # in the journal
     opened_ms: float  # monotonic, like `read_ms`
     read_ms: float  # time of the last read
@@ -23,10 +21,22 @@ class Channel(Protocol):
     read_times: ReadTimes | None  # shared by the journal entries of one read, until their responses are sent
     request_memory: FramePool
     close_reason: str
-    ended_by_client: bool
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request is parked, or the connection is muted."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def ended_by_client(self) -> bool: ...
 
     def park(self, cancel: Callable[[], object]) -> None:
         """Stop handling requests until `resume`; a disconnect calls `cancel`."""
+
+    def unpark(self) -> None:
+        """Continue with the parked request; `resume` follows when it is over."""
 
     def close_on_eof(self) -> None:
         """Close when the client ends its side, as the parked request gets no response."""

@@ -47,9 +47,10 @@ class Wait(Outcome):
         cancel: Called if the connection ends meanwhile; None if nothing is waited for.
         begin: Begins the wait, which ends with `RequestContext.resume`; None if it has begun.
         mutes: Whether the connection is not read meanwhile.
+        is_unanswered: Whether no response will follow, so that the client's half-close ends the connection.
     """
 
-    __slots__ = ("begin", "cancel", "mutes")
+    __slots__ = ("begin", "cancel", "is_unanswered", "mutes")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Wait(Outcome):
         self.cancel = cancel
         self.begin = begin
         self.mutes = mutes
+        self.is_unanswered = False
 
 
 class LastResponse(Outcome):

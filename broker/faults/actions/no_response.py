@@ -20,16 +20,16 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
     def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         if self.when != "before":
             return None
-        reply = intercepted.wait_before(hit.fault, _NEVER_MS)
-        intercepted.ctx.session.connection.close_on_eof()
-        return reply
+        wait = intercepted.wait_before(hit.fault, _NEVER_MS)
+        wait.is_unanswered = True
+        return wait
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         if self.when != "after":
             return reply
-        reply = intercepted.wait_after(hit.fault, _NEVER_MS, reply)
-        intercepted.ctx.session.connection.close_on_eof()
-        return reply
+        wait = intercepted.wait_after(hit.fault, _NEVER_MS, reply)
+        wait.is_unanswered = True
+        return wait
 
 
 class Close(RequestAction, frozen=True, tag="close"):

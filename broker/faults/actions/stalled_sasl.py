@@ -47,7 +47,7 @@ class StalledSasl:
             return
         ctx = connection.ctx
         self._sasl.begin_read(ctx)
-        connection.waiting = False
+        connection.unpark()
         self._sasl.dispatch(ctx, memoryview(request), 0, len(request))
         if not connection.waiting:
             connection.resume()

@@ -184,12 +184,12 @@ class FaultExecution:
 
     # -- called by actions ---------------------------------------------------------------------------------------------
 
-    def wait_before(self, rule: Fault, delay_ms: float) -> Outcome:
+    def wait_before(self, rule: Fault, delay_ms: float) -> Wait:
         """Park the request before its handling."""
         self._copy_request()
         return self._wait(rule, delay_ms, self.begin)
 
-    def wait_after(self, rule: Fault, delay_ms: float, reply: Reply) -> Outcome:
+    def wait_after(self, rule: Fault, delay_ms: float, reply: Reply) -> Wait:
         """Park the request between its handling and its response."""
         return self._wait(rule, delay_ms, partial(self.after, reply))
 

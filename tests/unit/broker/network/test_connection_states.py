@@ -22,6 +22,24 @@ import pytest
 
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.rule import Rule
+from sluice.broker.network.connection import Connection
+from sluice.broker.network.connection_states import (
+    ENDS,
+    ENDS_EVENTS,
+    FLOWING,
+    FULL,
+    OPEN,
+    OUTPUT,
+    OUTPUT_EVENTS,
+    READY,
+    REQUESTS,
+    REQUESTS_EVENTS,
+    UNANSWERED,
+    WAITING,
+    EndsState,
+    OutputState,
+    RequestsState,
+)
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support import faults
@@ -84,10 +102,12 @@ TABLE = """
 
 
 class State(NamedTuple):
-    """A state: how it is reached, and with which configuration."""
+    """A state: how it is reached, with which configuration, and the states of requests and responses."""
 
     enter: Callable[[VirtualBroker, Client], object]
     overrides: tuple[str, ...] = ()
+    requests: RequestsState = READY
+    output: OutputState = FLOWING
 
 
 def is_never_answered(broker: VirtualBroker, client: Client) -> None:
@@ -109,13 +129,13 @@ QUOTA = "quota.producer.default=1000"
 STATES = {
     "idle": State(lambda broker, client: client.call(ApiVersionsRequest(), 0)),
     "within a frame": State(lambda broker, client: client.send_bytes(whole_frame(client)[:9])),
-    "waiting": State(lambda broker, client: client.send(fetch(0, max_wait_ms=1_000), 11)),
-    "muted": State(lambda broker, client: client.send(produce_of(12_000, 9, "client"), 9), (QUOTA,)),
+    "waiting": State(lambda broker, client: client.send(fetch(0, max_wait_ms=1_000), 11), requests=WAITING),
+    "muted": State(lambda broker, client: client.send(produce_of(12_000, 9, "client"), 9), (QUOTA,), WAITING),
     "held back": State(
-        lambda broker, client: client.send(produce_of(12_000, 3, "client"), 3), (QUOTA, "quota.profile=kip-13")
+        lambda broker, client: client.send(produce_of(12_000, 3, "client"), 3), (QUOTA, "quota.profile=kip-13"), WAITING
     ),
-    "never answered": State(is_never_answered),
-    "unread": State(is_unread),
+    "never answered": State(is_never_answered, requests=UNANSWERED),
+    "unread": State(is_unread, output=FULL),
 }
 EVENTS: dict[str, Callable[[VirtualBroker, Client], object]] = {
     "a request": lambda broker, client: client.send(ApiVersionsRequest(), 0),
@@ -150,6 +170,7 @@ def test_event(state: str, event: str, then: str, later: str) -> None:
     broker = broker_with_topic(*STATES[state].overrides)
     client = broker.client("client")
     STATES[state].enter(broker, client)
+    assert (client.connection._requests, client.connection._output) == (STATES[state].requests, STATES[state].output)
     client.take_responses()
     EVENTS[event](broker, client)
     assert seen_of(client) == then
@@ -164,3 +185,56 @@ def test_each_event_is_tried_in_each_state() -> None:
     cells -= {(state, "the rest of it") for state in STATES if state != "within a frame"}
     cells -= {("within a frame", "a request")}
     assert tried == cells
+
+
+# -- the tables of the code --------------------------------------------------------------------------------------------
+
+
+def happen(connection: Connection, event: str) -> None:
+    calls: dict[str, Callable[[], object]] = {
+        "park": lambda: connection.park(lambda: None),
+        "never_answer": connection.close_on_eof,
+        "unpark": connection.unpark,
+        "turn": connection._continue,
+        "fill": connection.pause_writing,
+        "half_close": connection.eof_received,
+        "close": connection.abort,
+        "lose": lambda: connection.connection_lost(None),
+    }
+    calls[event]()
+
+
+@pytest.mark.parametrize("event", ["park", "never_answer", "unpark", "turn"])
+@pytest.mark.parametrize("state", REQUESTS, ids=lambda state: state.name)
+def test_next_state_of_requests(state: RequestsState, event: str) -> None:
+    connection = VirtualBroker().client().connection
+    connection._requests = state
+    happen(connection, event)
+    assert connection._requests is REQUESTS[state][REQUESTS_EVENTS.index(event)]
+
+
+@pytest.mark.parametrize("state", OUTPUT, ids=lambda state: state.name)
+def test_next_state_of_responses(state: OutputState) -> None:
+    connection = VirtualBroker().client().connection
+    connection._output = state
+    happen(connection, "fill")
+    assert connection._output is OUTPUT[state][OUTPUT_EVENTS.index("fill")]
+    connection.resume_writing()  # nothing is left to send
+    assert connection._output is FLOWING
+
+
+@pytest.mark.parametrize("event", ENDS_EVENTS)
+@pytest.mark.parametrize("state", ENDS, ids=lambda state: state.name)
+def test_next_state_of_the_ends(state: EndsState, event: str) -> None:
+    connection = VirtualBroker().client().connection
+    connection._ends = state
+    happen(connection, event)
+    assert connection._ends is ENDS[state][ENDS_EVENTS.index(event)]
+    assert (connection.closed, connection.ended_by_client) == (connection._ends.is_closed, connection._ends.by_client)
+
+
+def test_requests_wait_only_for_one_reason() -> None:
+    """A connection that waits is not deferred as well, and one that was deferred is ready after its turn."""
+    assert {state.turn for state in REQUESTS} == {READY, WAITING, UNANSWERED}
+    assert {state.unpark for state in REQUESTS} == {READY}
+    assert OPEN.half_close.close.by_client
