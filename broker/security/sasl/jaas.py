@@ -16,10 +16,10 @@ OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLo
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""(?:\s|//[^\n]*|/\*.*?\*/)*
-    (?: (?P<word>[\w.$-]+) | (?P<string>"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*') | (?P<sign>[=;]) | (?P<end>$) )""",
+    (?: (?P<word>[\w.$-]+) | (?P<string>"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*') | (?P<sign>[=;]) | (?P<end>$)
+    | (?P<other>.) )""",
     re.VERBOSE | re.DOTALL,
 )
-_BLANKS = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -33,7 +33,7 @@ def parse_jaas(text: str) -> list[LoginModule]:
     """Return at least one module. Raises ValueError with the position of a syntax error."""
     tokens = _Tokens(text)
     modules = []
-    while not tokens.at_end:
+    while tokens.kind != "end":
         modules.append(_module(tokens))
     if not modules:
         raise ValueError('no login module; expected MODULE required OPTION="VALUE" ... ;')
@@ -43,24 +43,15 @@ def parse_jaas(text: str) -> list[LoginModule]:
 class _Tokens:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._position = 0
-        self.kind = ""
-        self.value = ""
-        self._start = 0
+        self._matches = _TOKEN.finditer(text)
         self.step()
 
-    @property
-    def at_end(self) -> bool:
-        return self.kind == "end"
-
     def step(self) -> None:
-        match = _TOKEN.match(self._text, self._position)
-        if match is None:
-            self._start = _end(_BLANKS.match(self._text, self._position))
-            self.fail("expected a word, a closed string, = or ;")
+        match = next(self._matches)
         self.kind = match.lastgroup or ""
-        self.value = match[self.kind]
-        self._start, self._position = match.span(self.kind)
+        self.value, self._start = match[self.kind], match.start(self.kind)
+        if self.kind == "other":
+            self.fail("expected a word, a closed string, = or ;")
 
     def take(self, expected: str, *kinds: str) -> str:
         """Return the current token's value, if of one of `kinds`; read the next."""
@@ -98,8 +89,3 @@ def _unquote(string: str) -> str:
         return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
 
     return _ESCAPE.sub(unescape, string[1:-1])
-
-
-def _end(match: re.Match[str] | None) -> int:
-    assert match is not None  # the pattern matches the empty string
-    return match.end()
