@@ -84,7 +84,7 @@ class FaultEngine(RuleOwner):
     def add(self, given: object, at: str = "fault") -> Fault:
         """Put a Rule, or a mapping of its fields, in force. Raises FaultError as `check` does."""
         rule = parse_rule(given, at)
-        number = self._next_number()
+        number = next(each for each in count(self._last_number + 1) if f"fault-{each}" not in self._faults)
         fault_id = rule.id or f"fault-{number}"
         if fault_id in self._faults:
             raise FaultError(f"{at}.id", f"fault rule {fault_id!r} already exists")
@@ -172,9 +172,6 @@ class FaultEngine(RuleOwner):
         more = len(self._faults) - _MOST_LISTED
         listed = ", ".join(islice(self._faults, _MOST_LISTED)) + (f" and {more} more" if more > 0 else "")
         return f"expected one of {listed}"
-
-    def _next_number(self) -> int:
-        return next(number for number in count(self._last_number + 1) if f"fault-{number}" not in self._faults)
 
     def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)

@@ -74,12 +74,7 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
 
 
 def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
-    return _subject(*read(request, topics_by_id))
-
-
-def _subject(
-    partitions: Sequence[tuple[str, int]], groups: Sequence[str], transactional_ids: Sequence[str]
-) -> AnySubject | None:
+    partitions, groups, transactional_ids = read(request, topics_by_id)
     if partitions and all(name == JOURNAL_TOPIC for name, _ in partitions):
         return None
     named = tuple((name, index, *NO_PRODUCER) for name, index in partitions[:MOST_PARTITIONS])

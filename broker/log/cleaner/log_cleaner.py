@@ -49,14 +49,11 @@ class LogCleaner:
         self._uncleanable.intersection_update(logs)  # removes deleted logs
         now_ms = self._clock.wall_ms()
         chosen = filthiest([log for log in logs if log not in self._uncleanable], now_ms)
-        if chosen is None:
-            self._enforce_retention(now_ms)
-        else:
+        if chosen is not None:
             self._begin(chosen, now_ms)
             self._run_slice()
-
-    def _enforce_retention(self, now_ms: int) -> None:
-        for log in self._logs:
+            return
+        for log in logs:
             if log.config.append.compacted and log not in self._uncleanable:
                 enforce_retention(log, now_ms)
 

@@ -100,8 +100,10 @@ class LogDirectory:
         self.reserve = Reserve(self.path)
         self.reserve.restore()
         # logs in the saved checkpoint of log start offsets
-        self._saved_starts: Collection[str] = {f"{topic}-{index}" for topic, index in self._log_starts}
-        self._delete_leftovers()
+        self._saved_starts: Collection[str] = {*self._log_starts}
+        for name in os.listdir(self.path):
+            if is_deleted_directory(name):
+                shutil.rmtree(f"{self.path}/{name}", ignore_errors=True)
 
     def space(self) -> tuple[int, int]:
         """Return the total and the free bytes of the volume (KIP-827)."""
@@ -131,8 +133,7 @@ class LogDirectory:
             SluiceError: The name is not that of a partition: it could be the metadata log.
             OSError: The directory cannot be written, or is another partition's on a case-insensitive file system.
         """
-        partition = parse_partition(name)
-        if partition is None:
+        if parse_partition(name) is None:
             expected = "<topic>-<partition> with a valid topic name other than __cluster_metadata"
             raise SluiceError(
                 f"{self.path}: invalid name of a partition's directory; expected {expected}, got {name!r}"
@@ -144,14 +145,12 @@ class LogDirectory:
         os.makedirs(path, exist_ok=True)
         partition_directory = PartitionDirectory(path, config, self._open_files)
         storage = DirectoryStorage(partition_directory, self)
-        checkpoint = Checkpoint(
-            self._recovery_points.pop(partition, 0), self._log_starts.pop(partition, 0), self._had_clean_stop
-        )
+        checkpoint = Checkpoint(self._recovery_points.pop(name, 0), self._log_starts.pop(name, 0), self._had_clean_stop)
         restored = restore_log(name, partition_directory, checkpoint, self.now_ms())
         if not self._topic_id(name):
             storage.save_topic_id(printed)
         partition_log = PartitionLog(name, config, storage, restored)
-        partition_log.first_dirty_offset = self._cleaned.pop(partition, 0)
+        partition_log.first_dirty_offset = self._cleaned.pop(name, 0)
         self._logs[name] = _OpenLog(partition_log, storage)
         return partition_log
 
@@ -269,7 +268,7 @@ class LogDirectory:
         os.unlink(path)
         return True
 
-    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
+    def _read_offsets(self, name: str) -> dict[str, int]:
         try:
             return read_offsets(f"{self.path}/{name}")
         except UnreadableFileError as error:
@@ -293,20 +292,14 @@ class LogDirectory:
             return ""
         return topic_id
 
-    def _delete_leftovers(self) -> None:
-        for name in os.listdir(self.path):
-            if is_deleted_directory(name):
-                shutil.rmtree(f"{self.path}/{name}", ignore_errors=True)
-
     def _delete_after(self, delay_ms: int, delete: Callable[[], None]) -> None:
         self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
 
     def _save(self, name: str, offsets: Mapping[str, int]) -> None:
         """Save in the flush thread: each checkpoint waits for the disk."""
-        by_partition = {partition: offset for log, offset in offsets.items() if (partition := parse_partition(log))}
-        self.flusher.write(partial(self._write, f"{self.path}/{name}", by_partition))
+        self.flusher.write(partial(self._write, f"{self.path}/{name}", offsets))
 
-    def _write(self, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    def _write(self, path: str, offsets: Mapping[str, int]) -> None:
         try:
             write_offsets(path, offsets)
         except OSError as error:

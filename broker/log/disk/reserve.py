@@ -19,7 +19,7 @@ _NAME = "reserved-space"
 class Reserve:
     def __init__(self, directory: str) -> None:
         self.is_used = False
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: Callable[[], None] = lambda: None
         self._directory = directory
         self._path = f"{directory}/{_NAME}"
 
@@ -61,7 +61,3 @@ class Reserve:
                 os.unlink(self._path)
             return False
         return True
-
-
-def _nothing() -> None:
-    pass

@@ -62,13 +62,13 @@ def read_checkpoint(path: str) -> list[list[str]]:
     return [line.split() for line in lines]
 
 
-def write_offsets(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    lines = (f"{topic} {index} {offset}" for (topic, index), offset in offsets.items())
-    write_checkpoint(path, lines)
+def write_offsets(path: str, offsets: Mapping[str, int]) -> None:
+    """Write offsets by the name of a log, such as "topic-0"."""
+    write_checkpoint(path, (f"{' '.join(name.rsplit('-', 1))} {offset}" for name, offset in offsets.items()))
 
 
-def read_offsets(path: str) -> dict[tuple[str, int], int]:
+def read_offsets(path: str) -> dict[str, int]:
     try:
-        return {(topic, int(index)): int(offset) for topic, index, offset in read_checkpoint(path)}
+        return {f"{topic}-{int(index)}": int(offset) for topic, index, offset in read_checkpoint(path)}
     except ValueError:
         raise UnreadableFileError(f"{path}: malformed line; expected TOPIC PARTITION OFFSET") from None

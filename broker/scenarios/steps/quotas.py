@@ -23,7 +23,9 @@ class QuotaAlteration(Action):
         self.of = f"quota of {_describe(self.entity)}" if self.entity else "quota"
         self.reversed = f"{self.of}: as before"
         self._before: Mapping[str, float] = {}  # values before the alteration
-        self._values = _given(entity) if isinstance(entity, Quota) else None  # None: remove all
+        self._values: dict[str, str | float] | None = None  # None: remove all
+        if isinstance(entity, Quota):
+            self._values = {key: value for key in QUOTAS if (value := getattr(entity, key)) is not UNSET}
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
         super().__init__(f"{self.of}: {'none' if given is None else ', '.join(given)}")
 
@@ -70,10 +72,6 @@ def _set_now(context: ScenarioContext, entity: QuotaEntity) -> dict[str, float]:
 def _entity(given: Entity) -> dict[str, str | None]:
     names = {USER: given.user, CLIENT_ID: given.client_id, IP: given.ip}
     return {kind: None if name == DEFAULT_ENTITY else name for kind, name in names.items() if name is not UNSET}
-
-
-def _given(quota: Quota) -> dict[str, str | float]:
-    return {key: value for key in QUOTAS if (value := getattr(quota, key)) is not UNSET}
 
 
 def _rate(key: str, value: str | float) -> float:

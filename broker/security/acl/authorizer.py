@@ -110,7 +110,7 @@ class Authorizer:
             based_on = f"MatchingAcl(acl={rule})" if isinstance(rule, Acl) else rule
             line = (
                 f"Principal = {principal} is {'Allowed' if allowed else 'Denied'} operation = {operation.name} "
-                f"from host = {host} on resource = {_camel_case(resource_type.name)}:LITERAL:{name} "
+                f"from host = {host} on resource = {resource_type.name.title().replace('_', '')}:LITERAL:{name} "
                 f"for request = {ctx.route.api_name} with resourceRefCount = {references} based on rule {based_on}"
             )
             # Clients choose names: a line break in one must not forge a second line.
@@ -223,7 +223,3 @@ class Authorizer:
 def _is_denied(pattern: tuple[str, PatternType], denied: Collection[tuple[str, PatternType]]) -> bool:
     name = pattern[0]
     return pattern in denied or any((name[:end], PatternType.PREFIXED) in denied for end in range(1, len(name) + 1))
-
-
-def _camel_case(name: str) -> str:
-    return name.title().replace("_", "")

@@ -12,7 +12,7 @@ from sluice.config.listener_config import ListenerConfig
 from sluice.config.value_types import parse_users
 from sluice.text.error_text import expected
 
-from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, parse_jaas
+from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from .mechanism import Mechanism
 from .oauthbearer import OAuthBearerMechanism, Validate
 from .plain import PlainMechanism
@@ -141,12 +141,8 @@ class SaslListener:
         own = [entry for entry in modules if entry.name == module]
         if key.endswith(f".{mechanism.lower()}.{_JAAS}") and own != modules[:1]:
             raise self._config.wrong(_JAAS, f"expected one login module, {module}", mechanism)
-        return _joined(own)
-
-
-def _joined(modules: list[LoginModule]) -> dict[str, str]:
-    # As in Kafka, of two login modules of one class the first one with an option wins.
-    return {key: value for entry in reversed(modules) for key, value in entry.options.items()}
+        # As in Kafka, of two login modules of one class the first one with an option wins.
+        return {key: value for entry in reversed(own) for key, value in entry.options.items()}
 
 
 def _release_has(release: str, mechanism: str) -> bool:

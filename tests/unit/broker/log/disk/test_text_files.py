@@ -16,9 +16,9 @@ from sluice.broker.log.disk.text_files import (
 
 def test_offset_checkpoint_equals_kafkas_format(tmp_path: Path) -> None:
     path = str(tmp_path / "checkpoint")
-    write_offsets(path, {("orders", 0): 5, ("a-b.c", 12): 0})
+    write_offsets(path, {"orders-0": 5, "a-b.c-12": 0})
     assert Path(path).read_text() == "0\n2\norders 0 5\na-b.c 12 0\n"
-    assert read_offsets(path) == {("orders", 0): 5, ("a-b.c", 12): 0}
+    assert read_offsets(path) == {"orders-0": 5, "a-b.c-12": 0}
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
 
 
