@@ -1,6 +1,6 @@
 """YAML 1.2. PyYAML implements 1.1, where `on: [1, 4]` has the key True, `1:30` is 90, and dates are not text.
 
-Duplicate keys and tags, which PyYAML accepts, are rejected, and so are merges of merges that would fill the memory.
+Duplicate keys and tags, which PyYAML accepts, are rejected; merge keys (`<<`) are those of 1.1.
 """
 
 import re
@@ -9,16 +9,9 @@ from typing import Any
 
 import yaml
 
-_MERGE = "tag:yaml.org,2002:merge"
-_MAX_MERGED = 100_000
-
 
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in its parent)
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._merged = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # in the stubs
@@ -26,28 +19,12 @@ class _Loader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, "expected a value without a tag", event.start_mark)
         return super().compose_node(parent, index)
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    self._merge(merged, key)
-        super().flatten_mapping(node)
-
-    def _merge(self, merged: yaml.Node, key: yaml.ScalarNode) -> None:
-        if isinstance(merged, yaml.MappingNode):
-            self.flatten_mapping(merged)
-            self._merged += len(merged.value)
-            if self._merged > _MAX_MERGED:
-                problem = f"merges have over {_MAX_MERGED:,} fields"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        # Keys of the mapping itself override merged ones.
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "expected text as key", key.start_mark)
-            if key.value in seen and key.tag != _MERGE:
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -58,7 +35,6 @@ for _tag, _pattern, _first in (
     ("int", r"[-+]?[0-9]+", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+0123456789."),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("merge", r"<<", "<"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 
