@@ -86,24 +86,21 @@ class _ModernGroups:
 
 
 def _consumer_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
-    from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
-    from sluice.broker.coordinator.group.consumer.record_values import RECORD_TYPES
+    from sluice.broker.coordinator.group.consumer import group, record_values
 
-    return RECORD_TYPES, ConsumerGroup
+    return record_values.RECORD_TYPES, group.ConsumerGroup
 
 
 def _share_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
-    from sluice.broker.coordinator.group.share.group import ShareGroup
-    from sluice.broker.coordinator.group.share.record_values import RECORD_TYPES
+    from sluice.broker.coordinator.group.share import group, record_values
 
-    return RECORD_TYPES, ShareGroup
+    return record_values.RECORD_TYPES, group.ShareGroup
 
 
 def _streams_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
-    from sluice.broker.coordinator.group.streams.group import StreamsGroup
-    from sluice.broker.coordinator.group.streams.record_values import RECORD_TYPES
+    from sluice.broker.coordinator.group.streams import group, record_values
 
-    return RECORD_TYPES, StreamsGroup
+    return record_values.RECORD_TYPES, group.StreamsGroup
 
 
 _TYPES = {
