@@ -54,7 +54,6 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_requests",
         "_running",
-        "_transport",
         "_turns",
         "_unsent",
         "_unsent_responses",
@@ -71,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         "request_handler",
         "request_memory",
         "started_ms",
+        "transport",
     )
 
     def __init__(
@@ -91,7 +91,8 @@ class Connection(asyncio.BufferedProtocol):
         self.advertised = advertised
         self._on_made = on_made
         self._on_lost = on_lost
-        self._transport: asyncio.Transport | None = None
+        # The socket, TLS, or a transport that a fault rule inserted; None after the end of the connection.
+        self.transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._running = False
@@ -126,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self.transport = transport
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
@@ -137,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ends = self._ends.lose
-        self._transport = None
+        self.transport = None
         if self._cancel_wait is not None:
             cancel, self._cancel_wait = self._cancel_wait, None
             cancel()
@@ -187,16 +188,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.limit(max_bytes, name)
 
     @property
-    def transport(self) -> asyncio.Transport | None:
-        """The socket, TLS, or a transport that a fault rule inserted; None after the end of the connection."""
-        return self._transport
-
-    @property
     def reserved_received(self) -> int:
         return self._reader.reserved_received
-
-    def set_transport(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
 
     # -- called by the exchange ------------------------------------------------------------------------------------
 
@@ -209,13 +202,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def close_on_eof(self) -> None:
         self._requests = self._requests.never_answer
-        if self._ends is HALF_CLOSED and self._transport is not None:
-            self._transport.close()
+        if self._ends is HALF_CLOSED and self.transport is not None:
+            self.transport.close()
         self._await_eof()
 
     def _await_eof(self) -> None:
-        if self._requests is UNANSWERED and not self._holds_frame and self._transport is not None:
-            self._transport.resume_reading()
+        if self._requests is UNANSWERED and not self._holds_frame and self.transport is not None:
+            self.transport.resume_reading()
 
     def mute(self, cancel: Callable[[], object]) -> None:
         self.park(cancel)
@@ -232,8 +225,8 @@ class Connection(asyncio.BufferedProtocol):
             if self.closed:
                 self._reader.close()
             # Without room for the next frame, `_continue` waits for it.
-            elif self._reader.keep_rest() and self._transport is not None:
-                self._transport.resume_reading()
+            elif self._reader.keep_rest() and self.transport is not None:
+                self.transport.resume_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
         self._out.append(head)
@@ -252,23 +245,17 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         if self.closed:
             return
-        log.warning(
-            "connection closed",
-            extra={
-                "peer": self.peer,
-                "client_id": self.ctx.session.client_id,
-                "api": self.ctx.api,
-                "reason": reason,
-            },
-        )
+        log.warning("connection closed", extra=self._described() | {"reason": reason})
         self.close_reason = reason
         self.abort()
 
     def fail(self) -> None:
-        extra = {"peer": self.peer, "client_id": self.ctx.session.client_id, "api": self.ctx.api}
-        log.exception("request failed", extra=extra)
+        log.exception("request failed", extra=self._described())
         self.close_reason = "internal error while handling a request"
         self.abort()
+
+    def _described(self) -> dict[str, str]:
+        return {"peer": self.peer, "client_id": self.ctx.session.client_id, "api": self.ctx.api}
 
     def abort(self) -> None:
         self._ends = self._ends.close
@@ -276,17 +263,17 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         if self._output is not FLOWING:
             self.cut()  # closing the transport would wait for a client that does not read
-        elif self._transport is not None:
-            self._transport.close()
+        elif self.transport is not None:
+            self.transport.close()
 
     def reset(self, reason: str) -> None:
         if self.closed:
             return
         self.close_reason = reason
         self._reader.drop_rest()
-        if self._transport is not None:
+        if self.transport is not None:
             self._flush()
-            sock = self._transport.get_extra_info("socket")
+            sock = self.transport.get_extra_info("socket")
             if sock is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.cut()
@@ -294,8 +281,8 @@ class Connection(asyncio.BufferedProtocol):
     def cut(self) -> None:
         self._ends = self._ends.close
         self._drop_unsent()
-        if self._transport is not None:
-            self._transport.abort()
+        if self.transport is not None:
+            self.transport.abort()
 
     # -- the loop over frames ----------------------------------------------------------------------------------------
 
@@ -350,8 +337,8 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._ends is HALF_CLOSED:
             self.abort()
-        elif self._transport is not None and self._reader.retry_reservation():
-            self._transport.resume_reading()
+        elif self.transport is not None and self._reader.retry_reservation():
+            self.transport.resume_reading()
 
     def _is_held(self) -> bool:
         return self._requests is not READY or self._output is not FLOWING or self._ends.is_closed
@@ -364,19 +351,19 @@ class Connection(asyncio.BufferedProtocol):
                 self._reader.wait_for_room(self._retry_reservation)
 
     def _pause_reading(self) -> None:
-        if self._transport is not None:
-            self._transport.pause_reading()
+        if self.transport is not None:
+            self.transport.pause_reading()
 
     def _flush(self) -> None:
         out, size = self._out, self._out_bytes
         self._out, self._out_bytes = [], 0
-        if not out or self._transport is None:
+        if not out or self.transport is None:
             return
         if self.read_times is not None:
             self.read_times[-1] = self.request_handler.clock.monotonic_ms()
             self.read_times = None
         if size <= JOIN_BYTES and not self._unsent:
-            self._transport.write(b"".join(out))
+            self.transport.write(b"".join(out))
         else:
             self._unsent.extend(memoryview(part) for part in out if len(part))
             self._send_unsent()
@@ -384,11 +371,11 @@ class Connection(asyncio.BufferedProtocol):
     def _send_unsent(self) -> None:
         unsent = self._unsent
         for _ in range(PIECES_AT_ONCE):
-            if self._transport is None or self._output is FULL or not unsent:
+            if self.transport is None or self._output is FULL or not unsent:
                 break
             piece = take_piece(unsent)
             self._written = id(piece.obj) if isinstance(piece, memoryview) else 0
-            self._transport.write(piece)
+            self.transport.write(piece)
         else:
             if unsent and self._output is not FULL:
                 self._turns.add(self._send_more)
@@ -404,9 +391,9 @@ class Connection(asyncio.BufferedProtocol):
         self._continue()
 
     def _hold_output(self) -> None:
-        if self._transport is not None:
-            self._transport.pause_reading()
-            size = self._transport.get_write_buffer_size() + memory_of(self._unsent)
+        if self.transport is not None:
+            self.transport.pause_reading()
+            size = self.transport.get_write_buffer_size() + memory_of(self._unsent)
             self._unsent_responses.hold(self, size)
 
     def references(self, retained: RetainedMemory) -> bool:

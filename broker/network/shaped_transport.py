@@ -115,7 +115,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def put_under(self, below: asyncio.Transport) -> None:
         self._announced = True
         self._socket = below
-        self.above.set_transport(self)
+        self.above.transport = self
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:

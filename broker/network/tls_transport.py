@@ -112,7 +112,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._outgoing = ssl.MemoryBIO()
         self._ssl = acceptor.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = State.HANDSHAKE
-        self._socket: asyncio.Transport | None = None
+        self.transport: asyncio.Transport | None = None  # the socket, or what a fault rule inserted
         self.connection: Connection | None = None
         self._timeout = _HandshakeTimeout(self)
         self._first_byte: int | None = None
@@ -129,18 +129,11 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def certificate(self) -> bytes | None:
         return self._ssl.getpeercert(binary_form=True)
 
-    @property
-    def transport(self) -> asyncio.Transport | None:
-        return self._socket
-
-    def set_transport(self, transport: asyncio.Transport) -> None:
-        self._socket = transport
-
     # -- called by asyncio -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._socket = transport
+        self.transport = transport
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
@@ -154,7 +147,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             )
         self._end_handshake()
         self._state = State.CLOSED
-        self._socket = None
+        self.transport = None
         self._unsent.clear()
         if self.connection is not None:
             self.connection.connection_lost(exc)
@@ -189,22 +182,22 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     # -- called by the Connection ------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        return default if self._socket is None else self._socket.get_extra_info(name, default)
+        return default if self.transport is None else self.transport.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
         return self._state in (State.CLOSING, State.CLOSED)
 
     def pause_reading(self) -> None:
         self._reading = False
-        if self._socket is not None:
-            self._socket.pause_reading()
+        if self.transport is not None:
+            self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._reading or self._state is not State.OPEN or self._socket is None:
+        if self._reading or self._state is not State.OPEN or self.transport is None:
             return
         self._reading = True
         if not self._input:
-            self._socket.resume_reading()
+            self.transport.resume_reading()
         self._read_soon()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -216,7 +209,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._send_rest()
 
     def get_write_buffer_size(self) -> int:
-        buffered = 0 if self._socket is None else self._socket.get_write_buffer_size()
+        buffered = 0 if self.transport is None else self.transport.get_write_buffer_size()
         return buffered + sum(map(len, self._unsent))
 
     def close(self) -> None:
@@ -230,8 +223,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def abort(self) -> None:
         self._end_handshake()
         self._state = State.CLOSED
-        if self._socket is not None:
-            self._socket.abort()
+        if self.transport is not None:
+            self.transport.abort()
 
     # -- the handshake -----------------------------------------------------------------------------------------------
 
@@ -262,8 +255,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._end_handshake()
         self._state = State.CLOSED
         self._send_outgoing()
-        if self._socket is not None:
-            self._socket.close()
+        if self.transport is not None:
+            self.transport.close()
 
     def _end_handshake(self) -> None:
         self._acceptor.handshaking.discard(self)
@@ -284,8 +277,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             if overhead > _MOST_OVERHEAD_BYTES or not (self._may_read() or self._state is State.HANDSHAKE):
                 break
         self._input = bytes(data)
-        if self._socket is not None:
-            self._socket.pause_reading()
+        if self.transport is not None:
+            self.transport.pause_reading()
         if self._reading:
             self._read_soon()
 
@@ -346,8 +339,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._scheduled = False
         data, self._input = self._input, b""
         self._handle_input(memoryview(data))
-        if data and not self._input and self._reading and self._socket is not None:
-            self._socket.resume_reading()
+        if data and not self._input and self._reading and self.transport is not None:
+            self.transport.resume_reading()
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -371,12 +364,12 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._ssl.unwrap()
         self._state = State.CLOSED
         self._send_outgoing()
-        if self._socket is not None:
-            self._socket.close()
+        if self.transport is not None:
+            self.transport.close()
 
     def _send_outgoing(self) -> None:
-        if self._outgoing.pending and self._socket is not None and not self._socket.is_closing():
-            self._socket.write(self._outgoing.read())
+        if self._outgoing.pending and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(self._outgoing.read())
 
 
 def _failure_of(error: ssl.SSLError, *, is_tls: bool) -> str:
