@@ -65,7 +65,7 @@ TABLE = (
         "minutes, and the builds of the clients",
         "before a change of responses",
         f"""
-        python -m tests.clients.build
+        python -m tools.clients.build
         pytest {PARALLEL} tests/clients/test_matrix.py tests/clients/test_kafka_streams.py "$@"
         pytest --client-audits tests/clients/test_audit_commands.py tests/clients/test_findings.py
         """,
@@ -77,7 +77,7 @@ TABLE = (
         "10 minutes",
         "before a release: --write-tools-table writes docs/compatibility/tools.md",
         """
-        python -m tests.clients.build kafka-tools kafka-connect flink apicurio python-tools
+        python -m tools.clients.build kafka-tools kafka-connect flink apicurio python-tools
         pytest -v -rs tests/ecosystem "$@"
         """,
         needs="Java and Maven; 500 MB from Maven Central and PyPI, once",
@@ -206,7 +206,7 @@ TABLE = (
         "as clients",
         "before a release",
         f"""
-        python -m tests.clients.build
+        python -m tools.clients.build
         pytest {PARALLEL} --write-table tests/clients/test_matrix.py tests/clients/test_kafka_streams.py "$@"
         """,
         needs="as clients",

@@ -2,7 +2,7 @@
 
 It prints its version first: {"version": "..."}. A call is a line {"bootstrap", "verb", "given"}. The driver answers
 with a line {"step": {...}} for each step, and {"end": true} or {"failure": "stack trace"}. One process serves many
-calls, since some take long to start. `python -m tests.clients.build` builds the clients; without a build, a client is
+calls, since some take long to start. `python -m tools.clients.build` builds the clients; without a build, a client is
 skipped.
 """
 
@@ -16,7 +16,7 @@ from threading import Timer
 
 import msgspec
 
-from tests.clients.built import BUILT, missing
+from tools.clients.built import BUILT, missing
 from tests.clients.driver import Given
 
 # A call that takes longer hangs; its process is killed, and the next call starts another.

@@ -1,6 +1,6 @@
 """Kafka's own commands, run from its jars in one JVM.
 
-The jars are in .venv/clients/kafka-tools, where `python -m tests.clients.build kafka-tools` puts them, or in
+The jars are in .venv/clients/kafka-tools, where `python -m tools.clients.build kafka-tools` puts them, or in
 KAFKA_TOOLS_CLASSPATH (a class path). Without jars or Java, the tests are skipped.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from tests.clients.built import BUILT, SOURCES, missing
+from tools.clients.built import BUILT, SOURCES, missing
 from tests.clients.external import Process
 from tests.support import skips
 

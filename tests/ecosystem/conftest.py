@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pytest
 
-from tests.ecosystem.table import TableWriter
+from tools.docs.ecosystem import TableWriter
 
 
 class Record(Protocol):

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.clients.built import BUILT, missing
+from tools.clients.built import BUILT, missing
 from tests.support import skips
 
 TIMEOUT_S = 240  # for a step on a busy machine

@@ -9,7 +9,7 @@ import pytest
 from tests.clients.conftest import QUICK_GROUPS
 from tests.clients.kafka_commands import commands_version
 from tests.ecosystem.sessions import CLASSES, read_sections, run_kcat, run_section
-from tests.ecosystem.table import PAGE, rows_of
+from tools.docs.ecosystem import PAGE, rows_of
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.share_groups import AT_ONCE as SHARED_AT_ONCE

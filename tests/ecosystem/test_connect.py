@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.clients.built import SOURCES
+from tools.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import build_folder, committed_values, java, properties, running, write

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.clients.built import SOURCES
+from tools.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import Running, build_folder, committed_values, java, running, write

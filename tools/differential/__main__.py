@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tests.clients.build import BUILDS, build_one
+from tools.clients.build import BUILDS, build_one
 from tools.differential import answers
 from tools.differential.brokers import BUILD, apache_kafka, sluice, why_not
 from tools.differential.case import Case, by_layout, load_cases

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tests.crash.bit_flips import flip_a_bit, problems, write_directories
-from tests.crash.crashes import KINDS, survive
+from tools.crash.bit_flips import flip_a_bit, problems, write_directories
+from tools.crash.crashes import KINDS, survive
 
 # The campaign `crash` kills 50 times per case; the normal suite kills a few times.
 _FEW = 2

@@ -1,4 +1,4 @@
-"""Build the clients in other languages, or those named, or report why not: `python -m tests.clients.build [NAME...]`.
+"""Build the clients in other languages, or those named, or report why not: `python -m tools.clients.build [NAME...]`.
 
 Each goes into its own folder below .venv/clients, with a stamp of its sources: a second build costs nothing.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients.built import BUILT, ROOT, SOURCES, missing, stamp_of
+from tools.clients.built import BUILT, ROOT, SOURCES, missing, stamp_of
 
 
 class Build(NamedTuple):

@@ -1,7 +1,7 @@
 """The builds of the clients in other languages, and whether they match the current sources.
 
 A build is a folder below .venv/clients with a file `built`, the stamp of its sources, or a file `reason`, which states
-why it could not be built. `python -m tests.clients.build` builds the clients.
+why it could not be built. `python -m tools.clients.build` builds the clients.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def stamp_of(sources: Sources) -> str:
 def missing(client: str, root: Path = BUILT) -> str | None:
     """Return why a client has no usable build; None if it has one. A stale build would fail new scenarios."""
     built, reason = root / client / "built", root / client / "reason"
-    build = f"run `python -m tests.clients.build {client}`"
+    build = f"run `python -m tools.clients.build {client}`"
     if built.exists():
         return None if built.read_text() == stamp_of(SOURCES[client]) else f"built from other sources; {build}"
     return reason.read_text() if reason.exists() else f"not built; {build}"
