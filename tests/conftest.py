@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--history-seed", type=int, help="run only this seed of the histories")
     parser.addoption("--history-seeds", type=int, help="number of seeds of the histories to run")
-    parser.addoption("--kills", type=int, help="number of kills per run in tests/crash")
+    parser.addoption("--kills", type=int, help="number of kills per run of test_crash.py")
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"
     )

@@ -95,7 +95,7 @@ TABLE = (
         "kill the broker repeatedly per kind of producer, with and without flush.messages=1; flip 20 bits per kill",
         "8 minutes",
         "after a change of broker/log/disk or the metadata log",
-        'pytest -s --timeout 900 tests/crash --kills "$@"',
+        'pytest -s --timeout 900 tests/integration/tools/test_crash.py --kills "$@"',
         default="50",
     ),
     Campaign(

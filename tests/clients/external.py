@@ -16,8 +16,8 @@ from threading import Timer
 
 import msgspec
 
-from tools.clients.built import BUILT, missing
 from tests.clients.driver import Given
+from tools.clients.built import BUILT, missing
 
 # A call that takes longer hangs; its process is killed, and the next call starts another.
 CALL_TIMEOUT_S = 60

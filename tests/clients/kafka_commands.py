@@ -11,9 +11,9 @@ from functools import cache
 import msgspec
 import pytest
 
-from tools.clients.built import BUILT, SOURCES, missing
 from tests.clients.external import Process
 from tests.support import skips
+from tools.clients.built import BUILT, SOURCES, missing
 
 _TIMEOUT_S = 240  # of a command on a busy machine
 _OPENED = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")  # for its list of shutdown hooks

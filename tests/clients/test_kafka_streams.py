@@ -18,11 +18,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from sluice.protocol.apis.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
-from tools.clients.built import BUILT, SOURCES, missing
-from tools.docs.client_matrix import STREAMS_SCENARIOS
 from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.wire import WireClient
+from tools.clients.built import BUILT, SOURCES, missing
+from tools.docs.client_matrix import STREAMS_SCENARIOS
 
 APPLICATION = "word-count"
 PARTITIONS = 4

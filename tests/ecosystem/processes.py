@@ -12,8 +12,8 @@ from time import monotonic, sleep
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tools.clients.built import BUILT, missing
 from tests.support import skips
+from tools.clients.built import BUILT, missing
 
 TIMEOUT_S = 240  # for a step on a busy machine
 

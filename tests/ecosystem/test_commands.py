@@ -9,10 +9,10 @@ import pytest
 from tests.clients.conftest import QUICK_GROUPS
 from tests.clients.kafka_commands import commands_version
 from tests.ecosystem.sessions import CLASSES, read_sections, run_kcat, run_section
-from tools.docs.ecosystem import PAGE, rows_of
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.share_groups import AT_ONCE as SHARED_AT_ONCE
+from tools.docs.ecosystem import PAGE, rows_of
 
 SECTIONS = read_sections("commands.txt")
 

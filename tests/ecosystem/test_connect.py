@@ -12,12 +12,12 @@ from urllib.request import Request, urlopen
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tools.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import build_folder, committed_values, java, properties, running, write
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.ports import free_ports
+from tools.clients.built import SOURCES
 
 pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]
 VERSION = SOURCES["kafka-connect"].variant

@@ -9,13 +9,13 @@ from urllib.request import urlopen
 
 import pytest
 
-from tools.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import Running, build_folder, committed_values, java, running, write
 from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.ports import free_ports
+from tools.clients.built import SOURCES
 
 pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]
 RECORDS = 300

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".venv" / "clients"
-_HERE = Path(__file__).parent
 
 
 class Sources(NamedTuple):
@@ -22,23 +21,23 @@ class Sources(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return _HERE / self.folder
+        return ROOT / self.folder
 
 
 SOURCES = {
-    "kafka-python-2": Sources("kafka_python_2"),
-    "java-3.9": Sources("java", "3.9.2"),
-    "java-4": Sources("java", "4.4.0"),
-    "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest on Maven Central
-    "kafka-broker": Sources("../../tools/differential/kafka", "4.4.0"),
-    "kafka-streams": Sources("java_streams", "4.3.1"),  # as above
-    "kafka-connect": Sources("../ecosystem/connect", "4.3.1"),
-    "flink": Sources("../ecosystem/flink", "1.20.5"),
-    "apicurio": Sources("../ecosystem/apicurio", "3.3.3"),
-    "python-tools": Sources("../ecosystem/python"),
-    "franz-go": Sources("go", "franz"),
-    "sarama": Sources("go", "sarama"),
-    "kafkajs": Sources("node"),
+    "kafka-python-2": Sources("tests/clients/kafka_python_2"),
+    "java-3.9": Sources("tests/clients/java", "3.9.2"),
+    "java-4": Sources("tests/clients/java", "4.4.0"),
+    "kafka-tools": Sources("tests/clients/kafka_tools", "4.3.1"),  # the newest on Maven Central
+    "kafka-broker": Sources("tools/differential/kafka", "4.4.0"),
+    "kafka-streams": Sources("tests/clients/java_streams", "4.3.1"),  # as above
+    "kafka-connect": Sources("tests/ecosystem/connect", "4.3.1"),
+    "flink": Sources("tests/ecosystem/flink", "1.20.5"),
+    "apicurio": Sources("tests/ecosystem/apicurio", "3.3.3"),
+    "python-tools": Sources("tests/ecosystem/python"),
+    "franz-go": Sources("tests/clients/go", "franz"),
+    "sarama": Sources("tests/clients/go", "sarama"),
+    "kafkajs": Sources("tests/clients/node"),
 }
 
 

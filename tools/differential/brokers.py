@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from tools.clients.built import BUILT, missing
 from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.ports import free_ports
 from tests.support.wire import WireClient
+from tools.clients.built import BUILT, missing
 from tools.differential.case import Layout
 
 BUILD = "kafka-broker"
