@@ -2,27 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 
-from .delivery import RECORD_LIMIT, Acquired, FetchedBatch
+from msgspec import Struct
+
+from .delivery import Acquired, FetchedBatch
 from .in_flight import InFlightState
 
 SMALLEST_THROTTLED_COUNT = 2
 
 
-class Acquisition:
-    __slots__ = ("batch_size", "by_record", "count", "fetched", "first", "found", "last", "member_id", "most")
+class Acquisition(Struct):
+    member_id: str
+    by_record: bool
+    batch_size: int
+    most: int
+    last: int
+    fetched: Sequence[FetchedBatch]
+    found: list[Acquired] = []
+    count: int = 0
 
-    def __init__(
-        self, member_id: str, mode: int, batch_size: int, most: int, last: int, fetched: Sequence[FetchedBatch]
-    ) -> None:
-        self.member_id = member_id
-        self.by_record = mode == RECORD_LIMIT
-        self.batch_size = batch_size
-        self.most = most
-        self.first = fetched[0].base_offset
-        self.last = last
-        self.fetched = fetched
-        self.found: list[Acquired] = []
-        self.count = 0
+    @property
+    def first(self) -> int:
+        return self.fetched[0].base_offset
 
     @property
     def remaining(self) -> int:

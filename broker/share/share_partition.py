@@ -26,6 +26,7 @@ from .acquisition import SMALLEST_THROTTLED_COUNT, Acquisition, batch_end, divid
 from .delivery import (
     ACCEPT,
     GAP,
+    RECORD_LIMIT,
     REJECT,
     RELEASE,
     RENEW,
@@ -199,7 +200,7 @@ class SharePartition(InFlightWindow):
         last_offset, most = self._limits(fetch_offset, max_records, last_offset)
         if most <= 0:
             return []
-        acquisition = Acquisition(member_id, mode, batch_size, most, last_offset, fetched)
+        acquisition = Acquisition(member_id, mode == RECORD_LIMIT, batch_size, most, last_offset, fetched)
         self._acquire(acquisition, fetch_offset)
         removed = list(aborted_batches(fetched, aborted)) if aborted else []
         for first, last in removed:

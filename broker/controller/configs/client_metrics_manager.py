@@ -8,6 +8,8 @@ Different on purpose: pushed metrics are decompressed, counted and discarded.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from sluice.broker.requests.channel import Channel
 from sluice.config.value_types import Values
 from sluice.protocol.errors import ErrorCode
@@ -40,17 +42,14 @@ class Subscription:
         self.id = int.from_bytes(crc.crc32c(identity).to_bytes(4), signed=True)
 
 
-class ClientInstance:
-    __slots__ = ("last_error", "last_get_ms", "last_push_ms", "last_seen_ms", "subscription", "terminating", "version")
-
-    def __init__(self, subscription: Subscription, version: int) -> None:
-        self.subscription = subscription
-        self.version = version
-        self.last_get_ms = _NEVER_MS
-        self.last_push_ms = _NEVER_MS
-        self.last_seen_ms = _NEVER_MS
-        self.last_error = ErrorCode.NONE
-        self.terminating = False
+class ClientInstance(Struct):
+    subscription: Subscription
+    version: int
+    last_get_ms: int = _NEVER_MS
+    last_push_ms: int = _NEVER_MS
+    last_seen_ms: int = _NEVER_MS
+    last_error: ErrorCode = ErrorCode.NONE
+    terminating: bool = False
 
     def may_get(self, now_ms: int) -> bool:
         last_ms = max(self.last_get_ms, self.last_push_ms)

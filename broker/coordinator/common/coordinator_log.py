@@ -64,25 +64,12 @@ class CoordinatorLog:
         except NotDurableError:
             return None
 
-    def append(
-        self,
-        key: str,
-        records: Sequence[KeyValue],
-        now_ms: int,
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-    ) -> ErrorCode:
-        """Append one batch; with a producer id, as a part of its transaction.
-
-        Returns:
-            The error for the client. A transactional batch fails if the partition has a later epoch of the producer.
-        """
-        error = self._precondition_error(self._partition_or_none(key))
-        if error:
-            return _CLIENT_ERRORS[error]
-        return self.append_batch(key, batch_of(records, now_ms, producer_id, producer_epoch), now_ms)
+    def append(self, key: str, records: Sequence[KeyValue], now_ms: int) -> ErrorCode:
+        """Append one batch; return the error for the client."""
+        return self.append_batch(key, batch_of(records, now_ms), now_ms)
 
     def append_batch(self, key: str, data: bytes, now_ms: int) -> ErrorCode:
+        """Append a batch; one of a transaction fails if the partition has a later epoch of its producer."""
         partition = self._partition_or_none(key)
         error = self._precondition_error(partition)
         if error:

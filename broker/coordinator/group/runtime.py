@@ -17,7 +17,6 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.config.value_types import Values
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .group import Group
@@ -102,14 +101,8 @@ class GroupRuntime(ABC):
     def max_record_bytes(self, group_id: str) -> int:
         return self.log.partition_of(group_id).log.config.append.max_message_bytes
 
-    def write(
-        self,
-        group_id: str,
-        records: Sequence[KeyValue],
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-    ) -> ErrorCode:
-        return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
+    def write(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
+        return self.log.append(group_id, records, self.now_ms())
 
     def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
         """Write a change already made; if that fails, restore the group and restart its sessions."""

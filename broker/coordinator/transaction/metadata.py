@@ -111,32 +111,20 @@ def with_next_epoch(
             epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
         else:
             return ErrorCode.PRODUCER_FENCED
-    return _step(
-        current,
-        EMPTY,
-        now_ms,
-        producer_epoch=epoch,
-        last_producer_epoch=last_epoch,
-        timeout_ms=timeout_ms,
-        partitions=frozenset(),
-        start_ms=NO_START,
-    )
+    return _initialized(current, timeout_ms, now_ms, producer_epoch=epoch, last_producer_epoch=last_epoch)
 
 
 def with_new_producer_id(
     current: TransactionMetadata, producer_id: int, timeout_ms: int, expected_epoch: int | None, now_ms: int
 ) -> TransactionMetadata:
-    return _step(
-        current,
-        EMPTY,
-        now_ms,
-        producer_id=producer_id,
-        producer_epoch=0,
-        last_producer_epoch=NO_PRODUCER_EPOCH if expected_epoch is None else current.producer_epoch,
-        timeout_ms=timeout_ms,
-        partitions=frozenset(),
-        start_ms=NO_START,
-    )
+    last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else current.producer_epoch
+    producer = {"producer_id": producer_id, "producer_epoch": 0, "last_producer_epoch": last_epoch}
+    return _initialized(current, timeout_ms, now_ms, **producer)
+
+
+def _initialized(current: TransactionMetadata, timeout_ms: int, now_ms: int, **producer: int) -> TransactionMetadata:
+    nothing = {"partitions": frozenset[TopicPartition](), "start_ms": NO_START}
+    return _step(current, EMPTY, now_ms, timeout_ms=timeout_ms, **nothing, **producer)
 
 
 def with_partitions(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, java_hash
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, batch_of, java_hash
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
@@ -46,10 +46,14 @@ def test_records_are_appended_as_one_batch_and_are_readable_immediately(broker: 
     assert [(record.key, record.value) for record in iter_records(part)] == [(b"k1", b"v1"), (b"k2", None)]
 
 
+def append_transactional(log: CoordinatorLog, epoch: int) -> ErrorCode:
+    return log.append_batch("group", batch_of([(b"k", b"v")], WALL_START_MS, 5, epoch), WALL_START_MS)
+
+
 def test_open_transaction_limits_the_last_stable_offset(broker: VirtualBroker) -> None:
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     for _ in range(2):  # coordinators, unlike producers, write no sequence numbers
-        assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
+        assert append_transactional(log, epoch=1) == ErrorCode.NONE
     written = log.partition_of("group").log
     assert (written.high_watermark, written.last_stable_offset) == (2, 0)
     header = read_header(written.read(0, 1 << 20, 2, min_one_batch=True).parts[0], 0)
@@ -66,6 +70,6 @@ def test_append_to_a_partition_of_another_leader_is_rejected(broker: VirtualBrok
 
 def test_append_with_older_producer_epoch_is_rejected() -> None:
     log = CoordinatorLog(VirtualBroker().broker, GROUP_METADATA_TOPIC)
-    assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
-    assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert append_transactional(log, epoch=1) == ErrorCode.NONE
+    assert append_transactional(log, epoch=0) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert log.partition_of("group").log.log_end_offset == 1
