@@ -4,6 +4,9 @@ Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Fetches o
 log and never fetch.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
 from sluice.broker.log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import FollowerLag, Partition
@@ -63,7 +66,8 @@ class PartitionReader:
         log = partition.log
         error = self._read_error(partition, requested)
         if error is not None:
-            return error_data(item, error) if isinstance(error, ErrorCode) else _diverging_data(item, log, error), 0
+            data = error_data(item, error) if isinstance(error, ErrorCode) else data_without_records(item, log, error)
+            return data, 0
         if end is None:
             end = log.last_stable_offset if self._committed_only else log.high_watermark
         found = log.read(requested.fetch_offset, max_bytes, end, min_one_batch)
@@ -177,14 +181,17 @@ def divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | Epoc
     return None
 
 
-def _diverging_data(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+def data_without_records(
+    item: RequestedPartition, log: PartitionLog, diverging_epoch: EpochEndOffset | None = None, preferred: int = -1
+) -> PartitionData:
     return PartitionData(
         partition_index=item.request.partition,
         high_watermark=log.high_watermark,
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
-        diverging_epoch=where,
+        diverging_epoch=diverging_epoch,
         aborted_transactions=None,
+        preferred_read_replica=preferred,
         records=b"",
     )
 
@@ -194,6 +201,48 @@ def error_data(item: RequestedPartition, code: int) -> PartitionData:
     if item.is_known:
         data.aborted_transactions = None
     return data
+
+
+class ReplacingReader(PartitionReader, ABC):
+    """Reads partitions. Some get another response instead, without a wait."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: PartitionReader) -> None:
+        self._reader = reader
+
+    @abstractmethod
+    def _replacement(self, item: RequestedPartition) -> PartitionData | None: ...
+
+    def is_unchanged(self, item: RequestedPartition) -> bool:
+        return self._replacement(item) is None and self._reader.is_unchanged(item)
+
+    def bytes_waiting(self, item: RequestedPartition) -> int | None:
+        return self._reader.bytes_waiting(item) if self._replacement(item) is None else None
+
+    def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
+        return self._reader.size(item, max_bytes, min_one_batch) if self._replacement(item) is None else 0
+
+    def read(
+        self, item: RequestedPartition, max_bytes: int, min_one_batch: bool, end: int | None = None
+    ) -> tuple[PartitionData, int]:
+        data = self._replacement(item)
+        return self._reader.read(item, max_bytes, min_one_batch, end) if data is None else (data, 0)
+
+
+class FailingReader(ReplacingReader):
+    """A reader with injected partition errors, which have the same effects as real ones."""
+
+    __slots__ = ("_error_of",)
+
+    def __init__(self, reader: PartitionReader, error_of: Callable[[str, int], ErrorCode | None]) -> None:
+        """`error_of` receives topic name and index."""
+        super().__init__(reader)
+        self._error_of = error_of
+
+    def _replacement(self, item: RequestedPartition) -> PartitionData | None:
+        code = self._error_of(item.topic_name, item.request.partition)
+        return None if code is None else error_data(item, code)
 
 
 class Readers:

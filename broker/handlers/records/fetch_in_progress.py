@@ -8,7 +8,6 @@ from msgspec import Struct
 from sluice.broker.broker import Broker
 from sluice.broker.journal.about import partitions_subject
 from sluice.broker.metadata.topic import Partition
-from sluice.broker.replica.failing_reader import FailingReader
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -19,7 +18,7 @@ from sluice.broker.replica.fetch_session import (
     TopicKey,
     requested_partitions,
 )
-from sluice.broker.replica.partition_reader import PartitionReader
+from sluice.broker.replica.partition_reader import FailingReader, PartitionReader
 from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.fetch import (
