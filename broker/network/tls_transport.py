@@ -20,6 +20,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import cast
 
+from msgspec import Struct, field
+
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -62,27 +64,17 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class TlsAcceptor:
-    def __init__(
-        self,
-        context: ssl.SSLContext,
-        purgatory: DelayedOperationPurgatory,
-        call_soon: Callable[[Callable[[], None]], object],
-        accepted: "Callable[[TlsTransport], Connection | None]",
-        failed: Callable[[str, str], None],
-    ) -> None:
-        """Create the state.
+class TlsAcceptor(Struct, eq=False):
+    """The state that the transports of a listener share."""
 
-        `accepted` gets a transport after its handshake and returns its Connection, or None to close it; `failed` gets
-        peer and reason.
-        """
-        self.context = context
-        self.purgatory = purgatory
-        self.call_soon = call_soon
-        self.accepted = accepted
-        self.failed = failed
-        self.scratch = memoryview(bytearray(_READ_BYTES))
-        self.handshaking: set[TlsTransport] = set()
+    context: ssl.SSLContext
+    purgatory: DelayedOperationPurgatory
+    call_soon: Callable[[Callable[[], None]], object]
+    # Gets a transport after its handshake; returns its Connection, or None to close it.
+    accepted: "Callable[[TlsTransport], Connection | None]"
+    failed: Callable[[str, str], None]  # gets peer and reason
+    scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ_BYTES)))
+    handshaking: "set[TlsTransport]" = field(default_factory=set)
 
     def close(self) -> None:
         for layer in list(self.handshaking):

@@ -13,6 +13,8 @@ from functools import partial
 from random import Random  # noqa: TID251  (the type of an argument)
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
+from msgspec import Struct, field
+
 from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.fault import ALWAYS, CHANCE, SCHEDULE, TIME, Action, Fault, RuleOwner
@@ -106,33 +108,22 @@ class _SplitOffPart(NamedTuple):
     code: ErrorCode
 
 
-class FaultExecution:
-    def __init__(
-        self,
-        owner: RuleOwner,
-        broker: Broker,
-        routes: Routes,
-        handle: Handle,
-        ctx: RequestContext,
-        request: Message,
-        hits: Iterator[RuleHit],
-    ) -> None:
-        # `hits` is lazy: each rule is matched after the previous ones acted on the request.
-        self.broker = broker
-        self.routes = routes
-        self.ctx = ctx
-        self.request = request
-        self.overwriting: set[Fault] = set()  # rules that change the handler's response
-        self._failed_partitions: list[tuple[Fault, ErrorCode]] = []
-        self._owner = owner
-        self._handle = handle
-        self._pending = hits
-        self._hits: list[RuleHit] = []
-        self._finished = 0  # number of hits whose `after` was called
-        self._split_off: list[_SplitOffPart] = []
-        self._repeats = 0
-        self._then_close: CloseMethod | None = None
-        self._mute: Wait | None = None
+class FaultExecution(Struct, eq=False):
+    _owner: RuleOwner
+    broker: Broker
+    routes: Routes
+    _handle: Handle
+    ctx: RequestContext
+    request: Message
+    _pending: Iterator[RuleHit]  # lazy: each rule is matched after the previous ones acted on the request
+    overwriting: set[Fault] = field(default_factory=set)  # rules that change the handler's response
+    _failed_partitions: list[tuple[Fault, ErrorCode]] = field(default_factory=list)
+    _hits: list[RuleHit] = field(default_factory=list)
+    _finished: int = 0  # number of hits whose `after` was called
+    _split_off: list[_SplitOffPart] = field(default_factory=list)
+    _repeats: int = 0
+    _then_close: CloseMethod | None = None
+    _mute: Wait | None = None
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Steps that change the state of brokers; the controller defines the possible transitions."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sluice.broker.controller.controller import TRANSITIONS, BrokerState
@@ -11,14 +12,19 @@ class _Kind(NamedTuple):
     event: str  # name of the controller's event
     description: str
     undone_by: str | None
+    act: Callable[[ScenarioContext, int], None]
+
+
+def _stop(*, controlled: bool) -> Callable[[ScenarioContext, int], None]:
+    return lambda context, broker: context.server.stop_broker(broker, controlled=controlled)
 
 
 KINDS = {
-    "stop": _Kind("stop", "broker {} stops", "start"),
-    "kill": _Kind("stop", "broker {} is killed", "start"),
-    "start": _Kind("start", "broker {} starts", None),
-    "isolate": _Kind("isolate", "broker {} is isolated", "rejoin"),
-    "rejoin": _Kind("rejoin", "broker {} rejoins", None),
+    "stop": _Kind("stop", "broker {} stops", "start", _stop(controlled=True)),
+    "kill": _Kind("stop", "broker {} is killed", "start", _stop(controlled=False)),
+    "start": _Kind("start", "broker {} starts", None, ScenarioContext.start_broker),
+    "isolate": _Kind("isolate", "broker {} is isolated", "rejoin", lambda context, b: context.server.isolate_broker(b)),
+    "rejoin": _Kind("rejoin", "broker {} rejoins", None, lambda context, broker: context.server.rejoin_broker(broker)),
 }
 # The steps that restore a running broker.
 _BACK = {BrokerState.STOPPED: "start", BrokerState.ISOLATED: "rejoin"}
@@ -39,27 +45,14 @@ class BrokerStep(Action):
 
     def do(self, context: ScenarioContext) -> None:
         context.restore_at_end(f"broker {self.broker}", lambda: _bring_back(context, self.broker))
-        _act(context, self.kind, self.broker)
+        KINDS[self.kind].act(context, self.broker)
 
     def inverse(self) -> "BrokerStep | None":
         undone_by = KINDS[self.kind].undone_by
         return None if undone_by is None else BrokerStep(undone_by, self.broker)
 
 
-def _act(context: ScenarioContext, kind: str, broker: int) -> None:
-    server = context.server
-    match kind:
-        case "stop" | "kill":
-            server.stop_broker(broker, controlled=kind == "stop")
-        case "start":
-            context.start_broker(broker)
-        case "isolate":
-            server.isolate_broker(broker)
-        case "rejoin":
-            server.rejoin_broker(broker)
-
-
 def _bring_back(context: ScenarioContext, broker: int) -> None:
     kind = _BACK.get(context.server.cluster.controller.state(broker))
     if kind is not None:
-        _act(context, kind, broker)
+        KINDS[kind].act(context, broker)
