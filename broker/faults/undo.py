@@ -1,19 +1,12 @@
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 
 Undo = Callable[[], None]
 
 
 def undo_all(undos: Iterable[Undo]) -> Undo:
     """Undo all, last first. If creating one fails, undo the others at once."""
-    done: list[Undo] = []
-
-    def undo() -> None:
-        while done:
-            done.pop()()
-
-    try:
-        done.extend(undos)
-    except Exception:
-        undo()
-        raise
-    return undo
+    with ExitStack() as stack:
+        for undo in undos:
+            stack.callback(undo)
+        return stack.pop_all().close

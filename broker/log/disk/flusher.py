@@ -2,10 +2,10 @@
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from queue import SimpleQueue
-from threading import Thread
 
 log = logging.getLogger("sluice.broker")
 
@@ -16,10 +16,8 @@ class Flusher:
     """One thread, started for the first job."""
 
     def __init__(self) -> None:
-        self._todo: SimpleQueue[tuple[Action, Action | None] | None] = SimpleQueue()
-        self._done: SimpleQueue[Action | None] = SimpleQueue()
-        self._pending = 0
-        self._thread: Thread | None = None
+        self._executor: ThreadPoolExecutor | None = None
+        self._jobs: deque[tuple[Future[None], Action | None]] = deque()
 
     def flush(self, handles: Sequence[int], then: Action) -> None:
         """Flush and close files in order; `collect` calls `then` unless the disk fails."""
@@ -31,43 +29,33 @@ class Flusher:
 
     def collect(self) -> bool:
         found = False
-        while not self._done.empty():
+        while self._jobs and self._jobs[0][0].done():
             found = self._collect_one() or found
         return found
 
     def finish(self) -> None:
-        while self._pending:
+        while self._jobs:
             self._collect_one()
-        if self._thread is not None:
-            self._todo.put(None)
-            self._thread.join()
-            self._thread = None
+        if self._executor is not None:
+            self._executor.shutdown()
+            self._executor = None
 
     def _submit(self, action: Action, then: Action | None) -> None:
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="sluice-flusher", daemon=True)
-            self._thread.start()
-        self._pending += 1
-        self._todo.put((action, then))
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "sluice-flusher")
+        self._jobs.append((self._executor.submit(action), then))
 
     def _collect_one(self) -> bool:
-        action = self._done.get()
-        self._pending -= 1
-        if action is None:
+        job, then = self._jobs.popleft()
+        try:
+            job.result()
+        except OSError as error:
+            # Its records stay after the recovery point: the next start validates them.
+            log.error("cannot flush", extra={"reason": error.strerror})
             return False
-        action()
-        return True
-
-    def _run(self) -> None:
-        while (job := self._todo.get()) is not None:
-            action, then = job
-            try:
-                action()
-            except OSError as error:
-                # Its records stay after the recovery point: the next start validates them.
-                log.error("cannot flush", extra={"reason": error.strerror})
-                then = None
-            self._done.put(then)
+        if then is not None:
+            then()
+        return then is not None
 
 
 def _flush(handles: Sequence[int]) -> None:
