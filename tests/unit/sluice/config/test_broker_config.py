@@ -121,6 +121,75 @@ def test_unknown_variables_are_ignored_with_one_warning() -> None:
     ]
 
 
+INVALID_VALUES = {
+    "a value below its bound": ("num.partitions=0", "an integer from 1 to 2147483647"),
+    "an invalid choice": (
+        "quota.profile=kip13",
+        "one of by-version, kip-13, " + ", ".join(f"kafka-{name}" for name in RELEASES),
+    ),
+    "no rate": (
+        "quota.consumer.default=fast",
+        "bytes per second of at least 1, such as 2M, 512Ki or 1e6 (empty: no quota)",
+    ),
+    "a listener without a port": ("listeners=PLAINTEXT://localhost", "NAME://HOST:PORT"),
+    "an invalid port": ("listeners=A://h:99999999", "NAME://HOST:PORT"),
+    "a listener without a security protocol": (
+        "listeners=INSIDE://:9093",
+        "listeners of listener.security.protocol.map, without INSIDE",
+    ),
+    "an invalid security protocol": (
+        "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
+        "NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+    ),
+    "a listener without a protocol": (
+        "listener.security.protocol.map=PLAINTEXT",
+        "NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+    ),
+    "a listener's own property": ("listener.name.ssl.ssl.client.auth=maybe", "one of required, requested, none"),
+    "no listener for clients": (
+        "listeners=CONTROLLER://:9093",
+        "at least one listener for clients, each with its own name and port",
+    ),
+    "two listeners of one name": (
+        "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
+        "at least one listener for clients, each with its own name and port",
+    ),
+    "no brokers": ("sluice.brokers=0", "an integer from 1 to 100"),
+    "an address that clients cannot reach": (
+        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+        "NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach",
+    ),
+    "less memory than one request needs": (
+        "queued.max.request.bytes=5",
+        "at least socket.request.max.bytes (104857600), or -1",
+    ),
+    "a share group property outside its bounds": (
+        "group.share.session.timeout.ms=1000",
+        "at least group.share.min.session.timeout.ms (45000)",
+    ),
+    "a consumer group property above its bounds": (
+        "group.consumer.heartbeat.interval.ms=15001",
+        "at most group.consumer.max.heartbeat.interval.ms (15000)",
+    ),
+    "bounds that exclude all values": (
+        "group.streams.max.session.timeout.ms=44999",
+        "at least group.streams.min.session.timeout.ms (45000)",
+    ),
+    "more standby replicas than allowed": (
+        "group.streams.num.standby.replicas=3",
+        "at most group.streams.max.standby.replicas (2)",
+    ),
+    "a task offset interval below its minimum": (
+        "group.streams.task.offset.interval.ms=14999",
+        "at least group.streams.min.task.offset.interval.ms (15000)",
+    ),
+    "fewer share sessions than members": ("group.share.max.share.sessions=199", "at least group.share.max.size (200)"),
+    "an unprotected admin port": ("sluice.admin.host=0.0.0.0", "a loopback address, unless sluice.admin.token is set"),
+    "a name that resembles loopback": (
+        "sluice.admin.host=127.example.org",
+        "a loopback address, unless sluice.admin.token is set",
+    ),
+}
 INVALID_SETTINGS = {
     "an unknown name, with the closest known name": (
         "quota.producer.defualt=2M",
@@ -132,108 +201,24 @@ INVALID_SETTINGS = {
     ),
     "a name like no other": ("zzz=1", "zzz: no such property. `sluice config list` lists them"),
     "no equals sign": ("num.partitions", "expected KEY=VALUE, got num.partitions"),
-    "a value below its bound": ("num.partitions=0", "num.partitions: expected an integer from 1 to 2147483647, got 0"),
-    "an invalid choice": (
-        "quota.profile=kip13",
-        "quota.profile: expected one of by-version, kip-13, "
-        + ", ".join(f"kafka-{name}" for name in RELEASES)
-        + ", got kip13",
-    ),
-    "no rate": (
-        "quota.consumer.default=fast",
-        "quota.consumer.default: expected bytes per second of at least 1, such as 2M, 512Ki or 1e6"
-        " (empty: no quota), got fast",
-    ),
     "a value of two lines in one line": (
         "num.partitions=1\n2",
         "num.partitions: expected an integer from 1 to 2147483647, got '1\\n2'",
-    ),
-    "a listener without a port": (
-        "listeners=PLAINTEXT://localhost",
-        "listeners: expected NAME://HOST:PORT, got PLAINTEXT://localhost",
-    ),
-    "an invalid port": ("listeners=A://h:99999999", "listeners: expected NAME://HOST:PORT, got A://h:99999999"),
-    "a listener without a security protocol": (
-        "listeners=INSIDE://:9093",
-        "listeners: expected listeners of listener.security.protocol.map, without INSIDE, got INSIDE://:9093",
-    ),
-    "an invalid security protocol": (
-        "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
-        "listener.security.protocol.map: expected NAME:PROTOCOL with one of "
-        "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT:TLS,SSL:SSL",
-    ),
-    "a listener without a protocol": (
-        "listener.security.protocol.map=PLAINTEXT",
-        "listener.security.protocol.map: expected NAME:PROTOCOL with one of "
-        "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT",
     ),
     "a secret is hidden": (
         "sluice.sasl.users=alice:secret,alice:other",
         "sluice.sasl.users: "
         "expected NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once, got [hidden]",
     ),
-    "a listener's own property": (
-        "listener.name.ssl.ssl.client.auth=maybe",
-        "listener.name.ssl.ssl.client.auth: expected one of required, requested, none, got maybe",
-    ),
-    "no listener for clients": (
-        "listeners=CONTROLLER://:9093",
-        "listeners: "
-        "expected at least one listener for clients, each with its own name and port, got CONTROLLER://:9093",
-    ),
-    "two listeners of one name": (
-        "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
-        "listeners: "
-        "expected at least one listener for clients, each with its own name and port, "
-        "got PLAINTEXT://a:1,PLAINTEXT://b:2",
-    ),
-    "no brokers": ("sluice.brokers=0", "sluice.brokers: expected an integer from 1 to 100, got 0"),
-    "an address that clients cannot reach": (
-        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
-        "advertised.listeners: "
-        "expected NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach, "
-        "got PLAINTEXT://0.0.0.0:9092",
-    ),
-    "less memory than one request needs": (
-        "queued.max.request.bytes=5",
-        "queued.max.request.bytes: expected at least socket.request.max.bytes (104857600), or -1, got 5",
-    ),
-    "a share group property outside its bounds": (
-        "group.share.session.timeout.ms=1000",
-        "group.share.session.timeout.ms: expected at least group.share.min.session.timeout.ms (45000), got 1000",
-    ),
-    "a consumer group property above its bounds": (
-        "group.consumer.heartbeat.interval.ms=15001",
-        "group.consumer.heartbeat.interval.ms: expected at most group.consumer.max.heartbeat.interval.ms "
-        "(15000), got 15001",
-    ),
-    "bounds that exclude all values": (
-        "group.streams.max.session.timeout.ms=44999",
-        "group.streams.max.session.timeout.ms: expected at least group.streams.min.session.timeout.ms "
-        "(45000), got 44999",
-    ),
-    "more standby replicas than allowed": (
-        "group.streams.num.standby.replicas=3",
-        "group.streams.num.standby.replicas: expected at most group.streams.max.standby.replicas (2), got 3",
-    ),
-    "a task offset interval below its minimum": (
-        "group.streams.task.offset.interval.ms=14999",
-        "group.streams.task.offset.interval.ms: expected at least "
-        "group.streams.min.task.offset.interval.ms (15000), got 14999",
-    ),
-    "fewer share sessions than members": (
-        "group.share.max.share.sessions=199",
-        "group.share.max.share.sessions: expected at least group.share.max.size (200), got 199",
-    ),
-    "an unprotected admin port": (
-        "sluice.admin.host=0.0.0.0",
-        "sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 0.0.0.0",
-    ),
-    "a name that resembles loopback": (
-        "sluice.admin.host=127.example.org",
-        "sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 127.example.org",
-    ),
 }
+
+
+@pytest.mark.parametrize(("override", "accepted"), INVALID_VALUES.values(), ids=INVALID_VALUES)
+def test_invalid_value_is_named_with_what_is_accepted(override: str, accepted: str) -> None:
+    name, _, value = override.partition("=")
+    with pytest.raises(ConfigError) as raised:
+        Config.load(overrides=[override])
+    assert str(raised.value) == f"--override: {name}: expected {accepted}, got {value}"
 
 
 @pytest.mark.parametrize(("override", "message"), INVALID_SETTINGS.values(), ids=INVALID_SETTINGS)
