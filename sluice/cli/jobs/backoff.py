@@ -53,8 +53,7 @@ def backoff(
     else:
         session = open_session(name, master=master, jars=options["jars"], settings=properties)
 
-    from sluice.spark.backoff.job import JobSettings
-    from sluice.spark.backoff.run import run
+    from sluice.spark.backoff.run import JobSettings, run
 
     limits = Limits(quiet * _NS_PER_MS, longest * _NS_PER_MS)
     job = JobSettings(wanted, limits, interval(options["lateness"]))

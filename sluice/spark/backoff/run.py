@@ -15,6 +15,8 @@ from .files import Sinks, judge_files, start
 from .job import JobSettings
 from .table import ORDER, counts, show_counts, show_rows
 
+__all__ = ["JobSettings", "run"]
+
 
 def run(
     session: SparkSession,

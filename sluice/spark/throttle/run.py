@@ -15,6 +15,8 @@ from .job import Windows
 from .sinks import Sinks, start
 from .table import ORDER, show_quarantine, show_windows
 
+__all__ = ["Windows", "run"]
+
 
 def run(
     session: SparkSession,
