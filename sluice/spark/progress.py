@@ -16,8 +16,6 @@ _NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # Spark's initial value, until it ha
 class Progress(NamedTuple):
     """The totals of a query since its start in this process."""
 
-    batches: int = 0
-    read: int = 0
     late: int = 0  # groups of events that a batch dropped because they were late
     watermark: str = ""
     observed: Mapping[str, int] = MappingProxyType({})
@@ -75,8 +73,6 @@ def _added(total: Progress, batch: StreamingQueryProgress) -> Progress:
             observed[name] = observed.get(name, 0) + int(count or 0)
     watermark = batch.eventTime.get("watermark", _NO_WATERMARK)
     return Progress(
-        total.batches + 1,
-        total.read + batch.numInputRows,
         total.late + sum(operator.numRowsDroppedByWatermark for operator in batch.stateOperators),
         total.watermark if watermark == _NO_WATERMARK else watermark,
         observed,

@@ -312,7 +312,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Do nothing: the loop never blocks."""
 
 
-class _Future(asyncio.Future[T]):
+class _Numbered:
+    """Hashes by its number in the loop, so that sets of futures have the same order in every run."""
+
     number = 0
     _loop: VirtualLoop
 
@@ -323,15 +325,12 @@ class _Future(asyncio.Future[T]):
         return number
 
 
-class _Task(asyncio.Task[T]):
-    number = 0
-    _loop: VirtualLoop
+class _Future(_Numbered, asyncio.Future[T]):
+    pass
 
-    def __hash__(self) -> int:
-        number = self.number
-        if not number:
-            number = self.number = self._loop.next_number()
-        return number
+
+class _Task(_Numbered, asyncio.Task[T]):
+    pass
 
 
 def _ensure(is_possible: bool, what: str) -> None:

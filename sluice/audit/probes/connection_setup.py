@@ -9,7 +9,7 @@ from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.rule import Rule
 
 from .incidents import AFTER_API_VERSIONS, RECONNECTING, broken, cluster, rule
-from .probe import FREE_ADDRESS, Begin, Probe, Produce
+from .probe import FREE_ADDRESS, Begin, Probe
 
 _BROKERS = "PLAINTEXT"
 _LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="audit" password="wrong";'
@@ -18,7 +18,6 @@ PROBES = (
     Probe(
         name="reconnect-sasl-rejected",
         what="The broker rejects the client's password (SASL/PLAIN).",
-        workload=Produce(),
         cluster=cluster(9, listeners="SASL_PLAINTEXT://127.0.0.1:0", sluice_sasl_users="audit:right"),
         begins=Begin.AT_ONCE,
         settings={
@@ -34,7 +33,6 @@ PROBES = (
     Probe(
         name="reconnect-all-lost",
         what="The brokers of the metadata close all connections; the bootstrap address, another one, works.",
-        workload=Produce(),
         cluster=cluster(
             10,
             broken(
@@ -53,7 +51,6 @@ PROBES = (
     Probe(
         name="reconnect-tls-stalled",
         what="TLS handshakes are not answered.",
-        workload=Produce(),
         cluster=cluster(14, broken(0, 13.9, rule(SilentConnections()))),
         begins=Begin.AT_ONCE,
         settings={

@@ -15,7 +15,6 @@ PROBES = (
     Probe(
         name="metadata-leader-not-available",
         what="Produce reports a moved leader, and Metadata fails with LEADER_NOT_AVAILABLE (5).",
-        workload=Produce(),
         cluster=cluster(
             9,
             broken(
@@ -30,7 +29,6 @@ PROBES = (
     Probe(
         name="metadata-disconnect",
         what="Produce reports a moved leader, and the broker closes the connections of Metadata requests.",
-        workload=Produce(),
         cluster=cluster(
             9,
             broken(

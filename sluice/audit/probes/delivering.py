@@ -11,21 +11,18 @@ PROBES = (
     Probe(
         name="delivery-leader-gone",
         what="The only replica of the partition is killed, and records expire.",
-        workload=Produce(),
         cluster=cluster(12, down(2, 0.2, 9), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "delivery.timeout.ms": 2500, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-mute",
         what="Produce is never answered, and records expire while their requests are in flight.",
-        workload=Produce(),
         cluster=cluster(12, broken(0.2, 9.8, rule(BlackHole(), "Produce"))),
         settings={**PRODUCER, "delivery.timeout.ms": 3000, "request.timeout.ms": 1200},
     ),
     Probe(
         name="delivery-late-answer",
         what="The response to a second attempt arrives after the record expired, although it was written.",
-        workload=Produce(),
         # The second attempt starts 500 ms after the record; its response arrives before request.timeout.ms.
         cluster=cluster(
             12,
@@ -47,21 +44,18 @@ PROBES = (
     Probe(
         name="delivery-retries-exhausted",
         what="Produce always fails with retries=3: four attempts are expected, although time is left.",
-        workload=Produce(),
         cluster=cluster(8, broken(0.2, 6.8, error("REQUEST_TIMED_OUT", "Produce"))),
         settings={**PRODUCER, "retries": 3},
     ),
     Probe(
         name="delivery-throttled",
         what="The broker throttles for longer than delivery.timeout.ms, and queued records expire.",
-        workload=Produce(),
         cluster=cluster(8, broken(0.2, 7, rule(Throttle(throttle_time_ms=5000), "Produce", "1 fail"))),
         settings={**PRODUCER, "delivery.timeout.ms": 2000, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-config",
         what="delivery.timeout.ms is below linger.ms + request.timeout.ms: the client should reject it.",
-        workload=Produce(),
         cluster=cluster(2),
         begins=Begin.AT_ONCE,
         settings={**PRODUCER, "delivery.timeout.ms": 1000, "request.timeout.ms": 2000},
@@ -70,7 +64,6 @@ PROBES = (
     Probe(
         name="delivery-long-outage",
         what="The leader is gone for longer than request.timeout.ms; queued records are sent afterwards.",
-        workload=Produce(),
         cluster=cluster(9, down(2, 0.2, 6), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "request.timeout.ms": 1000},
     ),

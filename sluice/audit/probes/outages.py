@@ -9,7 +9,6 @@ PROBES = (
     Probe(
         name="long-outage",
         what="More than 60 connections, and then 60 attempts of a batch, fail in a row, with short backoffs.",
-        workload=Produce(),
         cluster=cluster(
             11,
             broken(0, 4.5, rule(RefuseConnections(how="fin")), closing(AFTER_API_VERSIONS)),

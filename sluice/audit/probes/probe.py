@@ -81,7 +81,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     what: str
-    workload: Workload
+    workload: Workload = Produce()
     cluster: Scenario
     begins: Begin = Begin.WORKING
     settings: dict[str, Setting] = {}

@@ -11,7 +11,6 @@ def _ramp(name: str, code: str, what: str, **settings: Setting) -> Probe:
     return Probe(
         name=name,
         what=what,
-        workload=Produce(),
         cluster=cluster(9, broken(0, 8, error(code, "Produce", RAMP))),
         settings=PRODUCER | {key.replace("_", "."): value for key, value in settings.items()},
     )
@@ -47,7 +46,6 @@ PROBES = (
     Probe(
         name="produce-mute",
         what="Produce is not answered until the client gives the request up.",
-        workload=Produce(),
         cluster=cluster(11, broken(0, 10, rule(BlackHole(), "Produce", SHORT_RAMP))),
         settings={**PRODUCER, "request.timeout.ms": 600},
     ),
@@ -66,7 +64,6 @@ PROBES = (
     Probe(
         name="produce-new-leader",
         what="The leader moves back and forth; the old leader's responses name the new one (KIP-951).",
-        workload=Produce(),
         cluster=cluster(
             9,
             *(
@@ -82,7 +79,6 @@ PROBES = (
     Probe(
         name="produce-no-retry",
         what="Produce fails with non-retriable errors: 29 (not authorized) and 10 (too large).",
-        workload=Produce(),
         cluster=cluster(
             6,
             broken(0, 2, error("TOPIC_AUTHORIZATION_FAILED", "Produce", "1 fail, 2 pass, repeat")),

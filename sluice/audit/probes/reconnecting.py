@@ -32,21 +32,18 @@ PROBES = (
     Probe(
         name="reconnect-closed",
         what="Connections are accepted and closed before the response to ApiVersions.",
-        workload=Produce(),
         cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-reset",
         what="Connections are accepted and reset (RST) before the response to ApiVersions.",
-        workload=Produce(),
         cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-silent",
         what="Connections are accepted, but no request is answered.",
-        workload=Produce(),
         cluster=cluster(12, broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail"))),
         # Some clients apply the timeout of the connection setup to ApiVersions.
         settings={
@@ -59,7 +56,6 @@ PROBES = (
     Probe(
         name="reconnect-after-versions",
         what="ApiVersions is answered, and the connection is closed at the first Produce request.",
-        workload=Produce(),
         # Not at Metadata, which clients retry after a separate backoff.
         cluster=cluster(5, broken(0, 4, closing("Produce"))),
         settings=RECONNECTING,
@@ -67,7 +63,6 @@ PROBES = (
     Probe(
         name="reconnect-lost",
         what="An established connection is occasionally closed; the next one works.",
-        workload=Produce(),
         cluster=cluster(7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
         settings=RECONNECTING,
     ),
@@ -81,7 +76,6 @@ PROBES = (
     Probe(
         name="reconnect-refused",
         what="The port is closed for 4 s; only the client's return is observable.",
-        workload=Produce(),
         cluster=cluster(7, broken(0, 4, rule(RefuseConnections(how="closed-port")), closing("Produce"))),
         settings=RECONNECTING,
     ),
@@ -101,7 +95,6 @@ PROBES = (
     Probe(
         name="reconnect-constant",
         what="Connections are closed at once; only reconnect.backoff.ms is set, not its maximum.",
-        workload=Produce(),
         cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={name: value for name, value in RECONNECTING.items() if name != "reconnect.backoff.max.ms"}
         | {"reconnect.backoff.ms": 200},
@@ -109,7 +102,6 @@ PROBES = (
     Probe(
         name="reconnect-base-above-max",
         what="Connections are closed at once; reconnect.backoff.ms is above reconnect.backoff.max.ms.",
-        workload=Produce(),
         cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={**RECONNECTING, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),

@@ -6,7 +6,7 @@ The broker does not mute the connection: on a muted one, early requests would wa
 from sluice.broker.faults.actions.throttle import Throttle
 
 from .incidents import CONSUMER, MEMBER, PRODUCER, broken, cluster, rule
-from .probe import Consume, Probe, Produce
+from .probe import Consume, Probe
 
 _THROTTLED_MS = 400
 _SOMETIMES = "1 fail, 3 pass, repeat"
@@ -15,7 +15,6 @@ PROBES = (
     Probe(
         name="throttle-produce",
         what="Responses to Produce have a throttle time of 400 ms.",
-        workload=Produce(),
         cluster=cluster(
             7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Produce", _SOMETIMES))
         ),
@@ -47,7 +46,6 @@ PROBES = (
     Probe(
         name="throttle-long",
         what="Responses to Produce have a throttle time longer than request.timeout.ms.",
-        workload=Produce(),
         cluster=cluster(
             9, broken(0, 8, rule(Throttle(throttle_time_ms=1500, mute=False), "Produce", "1 fail, 5 pass, repeat"))
         ),

@@ -35,13 +35,11 @@ class Outcome(StrEnum):
 
 
 # How an accepted connection can fail. Only the client sees refused connections.
-CLOSED, SILENT, AFTER_VERSIONS, LOST, REJECTED = PATHS = (
-    "accepted, then closed",
-    "accepted, never answered",
-    "dropped after ApiVersions was answered",
-    "lost after it worked",
-    "rejected login",
-)
+CLOSED = "accepted, then closed"
+SILENT = "accepted, never answered"
+AFTER_VERSIONS = "dropped after ApiVersions was answered"
+LOST = "lost after it worked"
+REJECTED = "rejected login"
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +72,7 @@ class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
 
     key: its identity, such as orders-0@4000.0.17 for a batch, or client, broker and role for a connection
     attempts: at least one, ordered by at_ns
-    path: for connections, how most of the failed ones ended, one of PATHS; "" if none failed
+    path: for connections, how most of the failed ones ended, one of the above; "" if none failed
     doubt: why its attempts may belong to several operations; "" if they are surely of one
     """
 

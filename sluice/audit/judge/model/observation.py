@@ -48,6 +48,11 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
     """An event that a driver reports about its client.
 
     at_ns: nanoseconds since the epoch
+    event: `started`: a client is created. `ready`: it can be used. `sent`: a record was passed to it. `delivered`,
+        `failed`: outcome of the record. `received`: a record was read. `call-failed`: a call other than send raised.
+        `gave-up`: a call ended with all its requests, for clients that send none outside of calls. `warning`: a line
+        of the client's log. `closed`: the client was closed. `rejected`: its configuration was rejected before it
+        connected
     record: number of the record, from 0 in the order of sending; -1: none
     partition: partition of the record; -1: not known
     offset: offset at which the record was written or read; -1: not known
@@ -55,31 +60,12 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at_ns: int
-    event: str  # one of EVENTS
+    event: str
     record: int = -1
     partition: int = -1
     offset: int = -1
     error: str = ""
     text: str = ""
-
-
-# started: a client is created. ready: it can be used. sent: a record was passed to it. delivered, failed: outcome of
-# the record. received: a record was read. call-failed: a call other than send raised. gave-up: a call ended with all
-# its requests, for clients that send none outside of calls. warning: a line of the client's log. closed: the client was
-# closed. rejected: its configuration was rejected before it connected.
-EVENTS = (
-    "started",
-    "ready",
-    "sent",
-    "delivered",
-    "failed",
-    "received",
-    "call-failed",
-    "gave-up",
-    "warning",
-    "closed",
-    "rejected",
-)
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
