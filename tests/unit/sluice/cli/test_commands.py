@@ -78,6 +78,9 @@ def test_every_table_is_available_as_json(path: str) -> None:
 @pytest.mark.parametrize("path", ["", *(path for path, command in ALL.items() if isinstance(command, click.Group))])
 def test_group_help_lists_commands_in_whole_sentences(path: str) -> None:
     message = help_of(path).partition("\nExamples:")[0]
+    group = ALL.get(path, cli)
+    assert isinstance(group, click.Group)
+    assert [name for name in group.list_commands(click.Context(group)) if f"\n  {name} " not in message] == []
     assert "..." not in message.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
 
 
@@ -107,7 +110,6 @@ WRONG = {
     "a command of a group": (["plan"], "completion. Did you mean pipeline plan?\n"),
     "a command of several groups": (["show"], "completion. Did you mean scenario show or protocol show?\n"),
     "an unknown command": (["xyz"], "xyz: unknown command; expected one of serve, "),
-    "a number": (["serve", "--port", "abc"], "--port: expected an integer from 0 to 65535, got abc\n"),
     "a group's command": (
         ["quota", "lst"],
         "lst: unknown command; expected one of delete, explain, list, set. Did you mean list?\n",
@@ -131,7 +133,6 @@ WRONG = {
         ["quota", "delete", "--client", "a", "producer_byte_rat"],
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
-    "an action": (["faults", "add", "action=clos"], "got clos. Did you mean close?"),
     "a rule's field": (["faults", "add", "action=close", "apis=Produce"], "Did you mean api?"),
     "a scenario": (["run", "roling-restart"], ". Did you mean rolling-restart?"),
     "a profile": (

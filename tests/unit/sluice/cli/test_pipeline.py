@@ -8,18 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sluice.cli.main import cli
-from sluice.cli.pipeline import CONF, JOBS
-
-
-def test_help_lists_every_job() -> None:
-    result = CliRunner().invoke(cli, ["pipeline", "--help"])
-    assert result.exit_code == 0
-    assert [name for name in JOBS if f"\n  {name} " not in result.output] == []
-
-
-def test_every_job_has_a_module_of_its_name() -> None:
-    for name in JOBS:
-        assert CliRunner().invoke(cli, ["pipeline", name, "--help"]).exit_code == 0
+from sluice.cli.pipeline import CONF
 
 
 def test_spark_properties_are_split_at_the_first_equals_sign() -> None:

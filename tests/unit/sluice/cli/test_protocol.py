@@ -28,13 +28,5 @@ def test_generated_source_is_printed(name: str, messages: list[str], functions: 
     assert shown == functions * len(messages)
 
 
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        (["Fetsch", "1"], "NAME: expected one of Produce, Fetch, "),
-        (["Fetch", "99"], "VERSION: FetchRequest: expected 0 to 18, got 99"),
-    ],
-    ids=["an unknown message, with the known ones", "an unknown version, with the known ones"],
-)
-def test_invalid_argument_is_one_line(args: list[str], line: str) -> None:
-    assert line in usage_error("protocol", "show", *args)
+def test_unknown_message_is_reported_with_the_known_ones() -> None:
+    assert "NAME: expected one of Produce, Fetch, " in usage_error("protocol", "show", "Fetsch", "1")

@@ -24,6 +24,11 @@ WRONG = {
     "a value of a flag": ("journal tail --follow=yes", "--follow: expected no value"),
     "an extra argument": ("serve x y", "x y: unexpected argument"),
     "a wrong name": ("protocol show Fetsh 1", ". Did you mean Fetch?"),
+    "an option of the main command": ("--nope", "--nope: unknown option; expected one of --version, --help"),
+    "a property of the broker": (
+        "serve --override node.id=x",
+        "--override: node.id: expected an integer from 0 to 2147483647, got x",
+    ),
     "a number in an argument": ("protocol show Fetch 99", "VERSION: FetchRequest: expected 0 to 18, got 99"),
 }
 

@@ -53,10 +53,6 @@ def test_sentence(verdicts: list[Verdict], findings: list[Finding], sentence: st
     assert overview(subject("app", "1", *verdicts, findings=findings)).sentence == sentence
 
 
-def test_deviations_from_the_clients_documentation_come_first() -> None:
-    assert names(subject("app", "1", DIFFERS, PASSES, VIOLATES)) == ["KIP-580/2", "KIP-580/1"]
-
-
 def names(result: SubjectResult) -> list[str]:
     return [fault.name for fault in overview(result).faults]
 

@@ -29,12 +29,15 @@ def judged(
     ("next_ms", "state"),
     [
         pytest.param([400, 430], State.PASS, id="after the throttle"),
+        pytest.param([399, 399], State.PASS, id="one millisecond early, by clock truncation"),
         pytest.param([398, 398], State.PASS, id="two milliseconds early, by clock truncation"),
         pytest.param([396, 396], State.DEVIATES, id="four milliseconds before"),
         pytest.param([100, 100], State.DEVIATES, id="in the middle"),
         pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which may be chance"),
         pytest.param([400], State.INCONCLUSIVE, id="once"),
         pytest.param([5, 5], State.INCONCLUSIVE, id="so early that it was already in flight"),
+        pytest.param([0, 0], State.INCONCLUSIVE, id="with the response"),
+        pytest.param([-0.5, -0.5], State.INCONCLUSIVE, id="before the response"),
         pytest.param([22, 22], State.INCONCLUSIVE, id="before a busy client may have read the response"),
     ],
 )
@@ -55,6 +58,7 @@ def test_other_connections_need_not_wait() -> None:
         ("Fetch", 7, State.INCONCLUSIVE),
         ("OffsetCommit", 4, State.DEVIATES),
         ("OffsetCommit", 3, State.INCONCLUSIVE),
+        ("SaslHandshake", 1, State.INCONCLUSIVE),
     ],
 )
 def test_only_versions_since_kip_219_must_wait(api: str, version: int, state: State) -> None:

@@ -153,12 +153,6 @@ def test_simultaneous_connection_attempts_are_counted(times: list[tuple[float, f
     assert most_half_open(connections(journal.events)) == most
 
 
-def test_answered_connection_is_established(journal: Journal) -> None:
-    journal.connection(0, 100, answers=True)
-    journal.connection(50, 100, answers=True)
-    assert most_half_open(connections(journal.events)) == 1
-
-
 def test_connection_closed_by_the_client_is_not_retried_when_another_is_lost() -> None:
     journal = Journal(client_id="app")
     journal.connection(0, 40, by_client=True, answers=True)  # to the bootstrap address
