@@ -40,18 +40,7 @@ def build() -> str:
 
 def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
     """Yield the names of measurements, and their instructions, per request where there are requests."""
-    compile_all = [
-        sys.executable,
-        "-m",
-        "compileall",
-        "-q",
-        "sluice",
-        "broker",
-        "cli",
-        "protocol",
-        "purgatory",
-        "quotas",
-    ]
+    compile_all = [sys.executable, "-m", "compileall", "-q", "sluice", "broker", "protocol", "purgatory", "quotas"]
     subprocess.run(compile_all, cwd=_FOLDER.parent.parent, check=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -148,6 +137,9 @@ def main() -> int:
     path = _FOLDER / f"counts-{sys.version_info.major}.{sys.version_info.minor}.json"
     recorded = json.loads(path.read_text()) if path.exists() else {}
     before = recorded.get(counter.name, {}) if recorded.get("build") == build() else {}
+    if not before and not arguments.write:
+        print(f"instructions: not compared; {path.name} has no counts of {build()} by {counter.name}; use --write")
+        return 0
     counts = _measure_and_print(arguments.only, before)
     if arguments.write:
         again = _measure_and_print(arguments.only, before)
@@ -155,9 +147,6 @@ def main() -> int:
         kept = {} if recorded.get("build") != build() else recorded
         kept |= {"build": build(), counter.name: before | counts}
         path.write_text(json.dumps(kept, indent=2) + "\n")
-        return 0
-    if not before:
-        print(f"instructions: not compared; {path.name} has no counts of {build()} by {counter.name}; use --write")
         return 0
     for _ in range(_REPETITIONS):
         if not compare(counts, before):

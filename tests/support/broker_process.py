@@ -19,6 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 # The environment of the test run must not configure the broker.
 CLEAN_ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
+# For pytest in another process: its tests use none of these plugins, which take most of the time of its start.
+FAST_PYTEST = {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:schemathesis"}
 STOP_TIMEOUT_S = 120  # ends a hung broker
 
 

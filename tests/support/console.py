@@ -32,7 +32,7 @@ from types import TracebackType
 import pytest
 
 from tests.support import skips
-from tests.support.broker_process import CLEAN_ENVIRONMENT, with_http_stack
+from tests.support.broker_process import CLEAN_ENVIRONMENT, FAST_PYTEST, with_http_stack
 from tests.support.ports import free_ports
 
 # These end pages that hang, also on a busy machine.
@@ -171,7 +171,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=folder,
-            env=CLEAN_ENVIRONMENT | tools | plain,
+            env=CLEAN_ENVIRONMENT | FAST_PYTEST | tools | plain,
             start_new_session=True,
         )
 

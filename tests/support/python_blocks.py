@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.broker_process import CLEAN_ENVIRONMENT
+from tests.support.broker_process import CLEAN_ENVIRONMENT, FAST_PYTEST
 
 TIMEOUT_S = 240
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"^ *(async )?def test_", re.MULTILINE)
-# A file is named after its line in the page. The plugin of schemathesis takes a second to load.
-_PYTEST = ("-m", "pytest", "-q", "-pno:cacheprovider", "-pno:schemathesis", "-o", "python_files=line_*.py")
+# A file is named after its line in the page.
+_PYTEST = ("-m", "pytest", "-q", "-pno:cacheprovider", "-pno:xdist", "-o", "python_files=line_*.py")
 
 
 class BlockError(AssertionError):
@@ -43,7 +43,7 @@ def run_blocks(page: str, folder: Path) -> int:
 
 def _run(arguments: list[str], folder: Path) -> None:
     command = [sys.executable, *arguments]
-    environment = {**CLEAN_ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**CLEAN_ENVIRONMENT, **FAST_PYTEST, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
