@@ -25,7 +25,6 @@ from sluice.protocol.message import Message
 from .current_read import CurrentRead
 from .large_requests import LargeRequests
 from .request_header import after_tagged_fields, read_header
-from .response_cache import Encoded
 from .route import Route
 from .routes import Routes
 from .throttled import mute
@@ -41,7 +40,7 @@ class Exchange:
         self._opened_routes = self.routes.opened
         self._broker = broker
         self._throttler = broker.throttler
-        self._large = LargeRequests(broker, self.routes.cache, self.handle, self.respond)
+        self._large = LargeRequests(broker, self.routes.cache, self.handle, self._send)
         self._read = CurrentRead(broker)
         self._mute = partial(mute, broker.throttled)
         self.begin_read, self.end_read = self._read.begin, self._read.end
@@ -60,18 +59,18 @@ class Exchange:
         if body > end or id_as_sent != session.id_as_sent:
             api_and_version, ctx.correlation_id = read_header(ctx, view, start, end)
             body = start + session.header.size
-        ctx.request_bytes = end - start
+        ctx.request_bytes = size = end - start
         ctx.error_code = 0
         route = self._opened_routes.get(api_and_version) or self.routes.find(api_and_version)
         if route is None:
             ctx.route = self.routes.for_unsupported(ctx, api_and_version)
-            self.respond(ctx, unsupported_version(ctx, self._broker))
+            self._send(ctx, ctx.encode(unsupported_version(ctx, self._broker)))
             return
         ctx.route = route
         ctx.version = route.version
         if route.flexible:
             body = body + 1 if body < end and not view[body] else after_tagged_fields(view, start, end)
-        if end - start > route.inline_bytes:
+        if size > route.inline_bytes:
             self._large.dispatch(ctx, route, view, body, end)
             return
         decode = route.decode
@@ -89,7 +88,7 @@ class Exchange:
             self.begin(ctx, outcome)
             self._parked(ctx)
         elif ctx.long is None or not ctx.session.connection.closed:
-            self._charge_and_respond(ctx, route, outcome)
+            self._charge_and_respond(ctx, outcome)
         return outcome
 
     def begin(self, ctx: RequestContext, wait: Wait) -> None:
@@ -135,32 +134,41 @@ class Exchange:
             outcome = ctx.fault.after(outcome)  # may call the handler again
         if isinstance(outcome, LastResponse):
             if outcome.response is not None:
-                self.respond(ctx, outcome.response)
+                self._send(ctx, ctx.encode(outcome.response))
             ctx.session.connection.abort()
         elif isinstance(outcome, HeldRead):
             self._hold_read(ctx, outcome)
         elif isinstance(outcome, Wait):
             self.begin(ctx, outcome)
         else:
-            self._charge_and_respond(ctx, ctx.route, outcome)  # type: ignore[arg-type]  # as in `respond`
+            self._charge_and_respond(ctx, outcome)
 
-    def _charge_and_respond(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
+    def _charge_and_respond(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
         charge = route.charge
-        verdict = charge(ctx, response)
-        if verdict is None:
-            self.respond(ctx, response)
-        elif isinstance(verdict, Verdict):
+        verdict = charge(ctx, outcome)
+        if verdict is not None:
             self._carry_out(ctx, verdict)
-        else:
+            return
+        body: Parts = []
+        if ctx.long is not None:
+            body = ctx.encode(outcome)
+        elif outcome is not NO_RESPONSE:
+            encode = route.encode
+            encode(outcome, body)
+        self._send(ctx, body)
+
+    def _carry_out(self, ctx: RequestContext, verdict: Verdict | HeldRead) -> None:
+        if isinstance(verdict, HeldRead):
             self._hold_read(ctx, verdict)
             self._parked(ctx)
-
-    def _carry_out(self, ctx: RequestContext, verdict: Verdict) -> None:
+            return
         by = verdict.by
         if verdict.holds and by is not None and verdict.body is None:
             self._mute(ctx, by, verdict.throttle_ms, partial(self._release, ctx, verdict))
             return
-        self.respond(ctx, verdict.response, verdict)
+        body = ctx.encode(verdict.response) if verdict.body is None else verdict.body
+        self._send(ctx, body, verdict.size, verdict)
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:
@@ -171,7 +179,7 @@ class Exchange:
         connection = ctx.session.connection
         connection.unpark()
         if verdict.then is None:
-            self._large.run(ctx, lambda: self.respond(ctx, verdict.response))
+            self._large.run(ctx, lambda: self._send(ctx, ctx.encode(verdict.response)))
         elif not connection.closed:
             self._carry_out(ctx, verdict.then(ctx))
         if not connection.waiting:
@@ -184,21 +192,9 @@ class Exchange:
         """Send a SASL token without a header, the response to one of SaslHandshake v0."""
         ctx.session.connection.send(_SIZE.pack(len(token)), [token] if token else [], _SIZE.size + len(token))
 
-    def respond(self, ctx: RequestContext, outcome: Message | Outcome, verdict: Verdict | None = None) -> None:
-        """Send a response, which the throttler may have encoded, or end a request without one."""
+    def _send(self, ctx: RequestContext, body: Parts, size: int = 0, verdict: Verdict | None = None) -> None:
+        """Send an encoded response, or end a request without one; `size` is that of the body, if it is known."""
         route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
-        body: Parts = []
-        size = 0
-        if verdict is not None and verdict.body is not None:
-            body, size = verdict.body, verdict.size
-        elif outcome is not NO_RESPONSE:
-            if type(outcome) is Encoded:
-                body = outcome.parts
-            elif ctx.long is None:
-                encode = route.encode
-                encode(outcome, body)
-            else:
-                body = ctx.encode(outcome)
         fault = ctx.fault
         if fault is not None:
             ctx.fault = None

@@ -14,10 +14,11 @@ from sluice.broker.requests.long_request import LongRequest
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_in_slices, decode_single
+from sluice.protocol.codec.wire import Parts
 from sluice.protocol.frame import SCRATCH_BYTES
 from sluice.protocol.message import Message, free_arrays
 
-from .response_cache import Encoded, ResponseCache
+from .response_cache import ResponseCache
 from .route import Route
 
 # Handles a decoded request, and returns the handler's outcome.
@@ -30,19 +31,19 @@ class LargeRequests:
         broker: Broker,
         cache: ResponseCache,
         handle: Handle,
-        respond: Callable[[RequestContext, Encoded], None],
+        send: Callable[[RequestContext, Parts, int], None],
     ) -> None:
         self._long_requests = broker.cluster.runtime.long_requests
         self._throttler = broker.throttler
         self._actions = broker.actions
         self._cache = cache
         self._handle = handle
-        self._respond = respond
+        self._send = send
 
     def dispatch(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> None:
         cached = self._cache.find(ctx, route, view, start, end) if route.is_cached else None
         if cached is not None:
-            self._respond(ctx, cached)  # no quota charges it
+            self._send(ctx, cached.parts, cached.size)  # no quota charges it
             return
         decode = decode_single(API_KEYS[route.api_key].request, route.version)
         usual = None if decode is None else decode(view, start, end)

@@ -10,6 +10,7 @@ A response follows from the body of the request, the listener, and the metadata.
 from sluice.broker.broker import Broker, Handle
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.route import Encode
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message, free_arrays
@@ -28,16 +29,30 @@ _Key = tuple[Route, str, str, bytes]
 class Encoded(Outcome):
     """A response that is encoded already, and what its request is about."""
 
-    __slots__ = ("parts", "subject")
+    __slots__ = ("parts", "size", "subject")
 
     def __init__(self, parts: Parts, subject: RequestSubject | None) -> None:
         self.parts = parts
+        self.size = sum(map(len, parts))
         self.subject = subject
+
+
+def encoding_unless_kept(encode: Encode) -> Encode:
+    """Return a function that also accepts responses that are encoded already."""
+
+    def encode_unless_kept(response: object, parts: Parts) -> None:
+        if isinstance(response, Encoded):
+            parts += response.parts
+        else:
+            encode(response, parts)
+
+    return encode_unless_kept
 
 
 class ResponseCache:
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        self._cluster = broker.cluster
+        self._quotas = broker.throttler.quotas
         self._responses: dict[_Key, Encoded] = {}
         self._bytes = 0
         self._generation = 0  # of the metadata in the responses
@@ -47,12 +62,12 @@ class ResponseCache:
     def find(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> Encoded | None:
         """Return the response to an earlier, equal request. Without one, `handle` may keep the response to this one."""
         self._missing = None
-        if end - start > _MOST_REQUEST_BYTES or not self._may_cache(route):
+        if end - start > _MOST_REQUEST_BYTES or route.has_faults or self._quotas.request is not None:
             return None
         listener = ctx.session.connection.advertised
         key = route, listener.name, listener.host, bytes(view[start:end])
         found = self._responses.get(key)
-        if found is None or self._broker.cluster.metadata_generation != self._generation:
+        if found is None or self._cluster.metadata_generation != self._generation:
             self._missing = ctx, key
             return None
         if ctx.session.trace is not None:
@@ -70,27 +85,25 @@ class ResponseCache:
                 return outcome
             route = missing[1][0]
             has_controller = Cluster.controller.if_made(broker.cluster) is not None
-            if ctx.error_code or has_controller or broker.authorizer is not None or not self._may_cache(route):
+            # A quota for request time charges each request.
+            has_charge = self._quotas.request is not None
+            if ctx.error_code or has_controller or broker.authorizer is not None or route.has_faults or has_charge:
                 return outcome
             parts = ctx.encode(outcome)
             if ctx.long is not None and ctx.long.suspended:
                 free_arrays(outcome, ctx.long.pause)
             subject = None if ctx.session.trace is None else ctx.session.trace.subject
-            if sum(map(len, parts)) > _MOST_BYTES:
-                return Encoded(parts, subject)
-            encoded = Encoded([b"".join(parts)], subject)
-            self._add(missing[1], generation, encoded)
+            encoded = Encoded(parts, subject)
+            if encoded.size <= _MOST_BYTES:
+                encoded.parts = [b"".join(parts)]
+                self._add(missing[1], generation, encoded)
             return encoded
 
         return handle_and_keep
 
-    def _may_cache(self, route: Route) -> bool:
-        # A quota for request time charges each request.
-        return not route.has_faults and self._broker.throttler.quotas.request is None
-
     def _add(self, key: _Key, generation: int, encoded: Encoded) -> None:
         """Keep a response that was made of metadata of this generation."""
-        size = len(key[-1]) + len(encoded.parts[0])
+        size = len(key[-1]) + encoded.size
         if generation != self._generation or self._bytes + size > _MOST_BYTES:
             self._responses.clear()
             self._bytes = 0

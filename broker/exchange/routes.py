@@ -12,7 +12,7 @@ from sluice.protocol.message import Message
 
 from .forwarding import Forwarded
 from .registry import FORWARDED, HANDLERS
-from .response_cache import ResponseCache
+from .response_cache import ResponseCache, encoding_unless_kept
 from .route import Route
 
 _API_AND_VERSION = Struct(">hh")
@@ -81,6 +81,7 @@ class Routes:
         route = Route(handler, version, self._throttler.charge_of(handler.api))
         if route.is_cached:
             route.set_handler(self.cache.keeping(route.handler))
+            route.encode = encoding_unless_kept(route.encode)
         if self._journal is not None:
             route.about = self._journal.reader_of(api_key)
         if api_key in self._held_apis:

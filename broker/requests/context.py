@@ -186,11 +186,12 @@ class RequestContext:
         return f"{self.route.api_name} v{self.version}" if self.route.api_key >= 0 else self.route.api_name
 
     def encode(self, response: "Message | Outcome") -> list[bytes | memoryview]:
-        if self.long is not None and self.long.suspended:
+        if self.long is not None and self.long.suspended and isinstance(response, Message):
             api = API_KEYS[self.route.api_key]
             return encode_in_slices(api.response, self.route.version, response, self.long.pause)
         body: list[bytes | memoryview] = []
-        self.route.encode(response, body)
+        if response is not NO_RESPONSE:
+            self.route.encode(response, body)
         return body
 
     def sliced(self, elements: Iterable[T]) -> Iterable[T]:
