@@ -384,7 +384,8 @@ class _Writer:
         line(f"{records} = {self._value(path)}")
         line(f"if type({records}) not in {segmented}:")
         line(f"    {records} = ({records},)")
-        size = f"sum(map(len, {records}))"
+        # One segment is usual, and cheaper without `sum`.
+        size = f"(len({records}[0]) if len({records}) == 1 else sum(map(len, {records})))"
         if code == "B":
             self._end_run()
             self._joined.append(f"{self._source.use('varints', wire.varints)}[{size} + 1]")

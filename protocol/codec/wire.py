@@ -24,7 +24,7 @@ LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int
 # The limits of Kafka's generated readers since 4.4.
 MAX_ELEMENTS = 1_000_000
 MAX_TAGGED_FIELDS = 10_000
-# One-byte varints and small structs cover nearly all messages. A peer cannot make this cache grow.
+# Small structs cover nearly all messages. A peer cannot make this cache grow.
 CACHED = 128
 
 
@@ -122,8 +122,9 @@ class Varints(dict[int, bytes]):
 
     def __missing__(self, number: int) -> bytes:
         assert 0 <= number <= 0xFFFF_FFFF, number
-        if number < 0x4000:
-            return bytes((number & 0x7F | 0x80, number >> 7))
+        if number < 0x4000:  # so few that the cache stays below 2 MB
+            self[number] = varint = bytes((number & 0x7F | 0x80, number >> 7))
+            return varint
         out = bytearray()
         while number > 0x7F:
             out.append(number & 0x7F | 0x80)
