@@ -11,6 +11,7 @@ from sluice.protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from sluice.protocol.message import Message
@@ -32,10 +33,13 @@ _NO_ERRORS: PartitionErrors = {}
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: Broker) -> Message | Outcome:
     """Append the records; with acks=all, respond after replication."""
-    partition = _usual_partition(ctx, broker, request)
+    try:
+        (data,) = request.topic_data
+        (item,) = data.partition_data
+    except ValueError:
+        return _check_and_append(ctx, broker, request)
+    partition = _usual_partition(ctx, broker, request.acks, data, item)
     if partition is not None:
-        data = request.topic_data[0]
-        item = data.partition_data[0]
         records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
         result = partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)
         if result is not None:
@@ -44,16 +48,13 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: Broker) -> Mess
     return _check_and_append(ctx, broker, request)
 
 
-def _usual_partition(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Partition | None:
-    """Return the partition of most requests, whose append needs no check but of the records; else None.
+def _usual_partition(
+    ctx: RequestContext, broker: Broker, acks: int, data: TopicProduceData, item: PartitionProduceData
+) -> Partition | None:
+    """Return the only partition of a request if its append needs no check but of the records; else None.
 
-    It is the only one of its request, not internal, led by this broker, and has no followers.
+    It is not internal, led by this broker, and has no followers, as most are.
     """
-    try:
-        (data,) = request.topic_data
-        (item,) = data.partition_data
-    except ValueError:
-        return None
     index, metadata = item.index, broker.metadata
     topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)
     if (
@@ -62,7 +63,7 @@ def _usual_partition(ctx: RequestContext, broker: Broker, request: ProduceReques
         or not 0 <= index < len(topic.partitions)
         or topic.is_internal
         or topic.min_insync_replicas > 1
-        or request.acks not in _NOT_DELAYED
+        or acks not in _NOT_DELAYED
         or (ctx.version < ANY_CODEC_VERSION and _may_be_zstd(item))
     ):
         return None
