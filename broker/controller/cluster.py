@@ -148,8 +148,7 @@ class Cluster(ClusterState):
         return error
 
     def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
-        topic.config = TopicConfig(self.config, own)
-        topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
+        topic.configure(TopicConfig(self.config, own))
         for partition in topic.partitions:
             partition.log.update_config(log_settings(topic.config, self.config, partition.log.name))
         controller = Cluster.controller.if_made(self)

@@ -145,6 +145,7 @@ class Partition:
 
 class Topic:
     __slots__ = (
+        "compresses_zstd",
         "config",
         "is_internal",
         "min_insync_replicas",
@@ -157,9 +158,8 @@ class Topic:
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
         self.name = name
         self.topic_id = topic_id  # 16 bytes (KIP-516)
-        self.config = config
         self.is_internal = name in INTERNAL_TOPICS
-        self.min_insync_replicas = config.integer("min.insync.replicas")
+        self.configure(config)
         self.partitions: list[Partition] = []
         self.traffic: dict[int, Traffic] = {}  # by the leader at that time
 
@@ -168,6 +168,12 @@ class Topic:
         for name in Topic.__slots__:
             setattr(other, name, getattr(self, name))
         return other
+
+    def configure(self, config: TopicConfig) -> None:
+        """Set the configs, and copy those that most requests read."""
+        self.config = config
+        self.min_insync_replicas = config.integer("min.insync.replicas")
+        self.compresses_zstd = config.text("compression.type") == "zstd"
 
     def traffic_on(self, node_id: int) -> Traffic:
         return self.traffic.setdefault(node_id, Traffic())

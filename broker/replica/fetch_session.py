@@ -142,16 +142,12 @@ class FetchSession:
             self.partitions[item.topic, item.request.partition] = item
         self.counted = len(self.partitions)  # in the cache's number of partitions
 
-    def record_sent(self, reads: Iterable[PartitionRead]) -> None:
-        partitions = self.partitions
-        is_alone = len(partitions) == 1
-        for read in reads:
-            item = read.item
-            item.high_watermark, item.log_start_offset = read.high_watermark, read.log_start_offset
-            if read.size and not is_alone:
-                key = item.topic, item.request.partition
-                if partitions.pop(key, None) is not None:  # another connection may have changed the session
-                    partitions[key] = item
+    def record_sent(self, item: RequestedPartition, read: PartitionRead) -> None:
+        item.high_watermark, item.log_start_offset = read.high_watermark, read.log_start_offset
+        if read.size and len(self.partitions) > 1:
+            key = item.topic, item.request.partition
+            if self.partitions.pop(key, None) is not None:  # another connection may have changed the session
+                self.partitions[key] = item
 
     def update(self, request: FetchRequest) -> None:
         for requested in request.topics:

@@ -29,7 +29,7 @@ _SHORT_BYTES = 32 * 1024
 
 
 def is_sent_unchanged(version: int, topic: Topic) -> bool:
-    return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"
+    return version >= _RECORD_BATCHES_SINCE and not topic.compresses_zstd
 
 
 def respond_converted(
@@ -45,7 +45,7 @@ def respond_converted(
         config = partition.topic.config
         if is_sent_unchanged(ctx.version, partition.topic):
             continue
-        if config.text("compression.type") == "zstd":
+        if partition.topic.compresses_zstd:
             _fail(ctx, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         elif config.boolean("message.downconversion.enable"):
             conversions.append(_Conversion(data, ctx.version, read.item.request.fetch_offset))

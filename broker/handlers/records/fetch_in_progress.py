@@ -106,11 +106,13 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
 
     Most fetches are so. Only the choice of the partition is shorter than in `begin_fetch`.
     """
-    topics, session_epoch = request.topics, request.session_epoch
+    try:
+        (topic,) = request.topics
+        (requested,) = topic.partitions
+    except ValueError:
+        return None
     if (
-        len(topics) != 1
-        or len(topics[0].partitions) != 1
-        or request.replica_id >= 0
+        request.replica_id >= 0
         or request.replica_state is not None
         or request.forgotten_topics_data
         or ctx.fault is not None
@@ -118,8 +120,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         or broker.selects_replicas
     ):
         return None
-    topic = topics[0]
-    requested, by_id = topic.partitions[0], ctx.version >= _TOPIC_IDS_SINCE
+    session_epoch, by_id = request.session_epoch, ctx.version >= _TOPIC_IDS_SINCE
     key = topic.topic_id if by_id else topic.topic
     session = None
     if session_epoch == FINAL_EPOCH and not request.session_id:
@@ -145,7 +146,8 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         max_bytes = broker.max_fetch_bytes
     throttler = broker.throttler
     quotas = throttler.quotas
-    if quotas.fetch.quotas_enabled or quotas.request is not None:
+    has_quotas = quotas.fetch.quotas_enabled or quotas.request is not None
+    if has_quotas:
         if throttler.holds_fetch[ctx.version]:
             return None
         most = throttler.largest_fetch(ctx)
@@ -159,20 +161,23 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     data, size = reader.read(item, most_bytes, True)
     if not size or (size < request.min_bytes and size < max_bytes):
         return None
+    partition = item.partition
+    assert partition is not None  # it was read
+    response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
+    is_unchanged = ctx.version >= FORMATS_KNOWN_SINCE or is_sent_unchanged(ctx.version, partition.topic)
+    if session is None and not has_quotas and is_unchanged:
+        partition.traffic.bytes_out += size  # nothing else depends on what is sent
+        return response
+    epoch = 0
     if session is not None:
         broker.fetch_sessions.advance(session, ctx.now_ms)
+        epoch = session.epoch
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
             trace.subject = partitions_subject([(item.topic_name, requested.partition)])
     reads = (PartitionRead(item, size, data.high_watermark, data.log_start_offset),)
-    ctx.fetch = fetched = Fetched(ctx, broker, session, 0 if session is None else session.epoch, reads)
-    response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
-    if ctx.version >= FORMATS_KNOWN_SINCE:
-        return response
-    assert item.partition is not None  # it was read
-    if is_sent_unchanged(ctx.version, item.partition.topic):
-        return response
-    return fetched.converted(response)
+    ctx.fetch = fetched = Fetched(ctx, broker, session, epoch, reads)
+    return response if is_unchanged else fetched.converted(response)
 
 
 def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
@@ -214,11 +219,12 @@ class Fetched(Struct, eq=False):
     def sent(self, response: Message) -> bool:
         ctx, session, reads = self._ctx, self._session, self._reads
         for read in reads if ctx.long is None else ctx.sliced(reads):
+            item = read.item
             if read.size:
-                read.item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
-        if session is not None:
-            session.record_sent(reads if ctx.long is None else ctx.sliced(reads))
-        elif self._opens_session:
+                item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
+            if session is not None:
+                session.record_sent(item, read)
+        if session is None and self._opens_session:
             assert isinstance(response, FetchResponse)
             response.session_id = self._broker.fetch_sessions.open(
                 ctx, reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
