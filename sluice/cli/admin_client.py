@@ -3,13 +3,13 @@
 import json
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPException, HTTPResponse
 from ssl import SSLCertVerificationError, SSLError
 from typing import TypeVar
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 import msgspec
@@ -34,11 +34,20 @@ class AdminClient:
 
     def __init__(self, admin: str, token: str | None, option: str = "--admin") -> None:
         """`option` is the name of the address on the command line."""
-        self._admin = admin_address(admin, option)
-        self._headers = _SENDER | token_header(token)
+        self.address = admin_address(admin, option)
+        self._headers = _SENDER | _token_header(token)
 
-    def get(self, path: str, answer: type[_T]) -> _T:
-        return self._send("GET", path, None, answer)
+    def get(self, path: str, answer: type[_T], query: Mapping[str, object] | None = None) -> _T:
+        with self.open(path, query) as response:
+            return msgspec.json.decode(response.read(), type=answer)
+
+    def open(
+        self, path: str, query: Mapping[str, object] | None = None, timeout_s: float = TIMEOUT_S
+    ) -> AbstractContextManager[HTTPResponse]:
+        """Open a response to be read; fields of the query that are None are left out."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        url = f"{self.address}{quote(path)}" + (f"?{urlencode(given, doseq=True)}" if given else "")
+        return _open_response(Request(url, headers=self._headers), self.address, timeout_s)  # noqa: S310  (by admin_address)
 
     def post(self, path: str, body: object, answer: type[_T]) -> _T:
         return self._send("POST", path, msgspec.json.encode(body), answer)
@@ -50,8 +59,8 @@ class AdminClient:
         return self._send("DELETE", path, None, answer)
 
     def _send(self, method: str, path: str, body: bytes | None, answer: type[_T]) -> _T:
-        request = Request(f"{self._admin}{quote(path)}", data=body, headers=self._headers, method=method)  # noqa: S310  (by admin_address)
-        with open_response(request, self._admin) as response:
+        request = Request(f"{self.address}{quote(path)}", data=body, headers=self._headers, method=method)  # noqa: S310  (by admin_address)
+        with _open_response(request, self.address) as response:
             return msgspec.json.decode(response.read(), type=answer)
 
 
@@ -67,7 +76,7 @@ def admin_address(given: str, option: str = "--admin") -> str:
     return given.rstrip("/")
 
 
-def token_header(token: str | None) -> dict[str, str]:
+def _token_header(token: str | None) -> dict[str, str]:
     """Raise ConfigError for a token that a header cannot transport."""
     if token and not (token.isascii() and token.isprintable()):
         raise ConfigError("--token: expected printable ASCII characters, which an HTTP header can transport")
@@ -75,8 +84,8 @@ def token_header(token: str | None) -> dict[str, str]:
 
 
 @contextmanager
-def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
-    """Open a response to be read; raise SluiceError, also while it is read."""
+def _open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+    """Raise SluiceError, also while the response is read."""
     try:
         with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
             yield answer

@@ -1,10 +1,8 @@
 """`sluice healthcheck`, for containers and scripts."""
 
-from urllib.request import Request
-
 import click
 
-from .admin_client import admin_address, open_response
+from .admin_client import AdminClient
 from .commands import Command
 from .options import admin_option
 
@@ -15,6 +13,5 @@ _TIMEOUT_S = 2.0
 @admin_option
 def healthcheck(admin: str) -> None:
     """Check whether a broker is healthy; exit with 0 or 1."""
-    address = admin_address(admin)
-    with open_response(Request(f"{address}/healthz"), address, _TIMEOUT_S) as answer:  # noqa: S310  (by admin_address)
+    with AdminClient(admin, None).open("/healthz", timeout_s=_TIMEOUT_S) as answer:
         click.echo(answer.read().decode())

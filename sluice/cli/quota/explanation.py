@@ -1,12 +1,8 @@
 """The output of `sluice quota explain`: the admin port's explanation as text or JSON."""
 
 from datetime import UTC, datetime
-from urllib.parse import urlencode
-from urllib.request import Request
 
-import msgspec
-
-from sluice.cli.admin_client import admin_address, open_response, token_header
+from sluice.cli.admin_client import AdminClient
 from sluice.quotas.explain import (
     Candidate,
     ConnectionSeen,
@@ -20,11 +16,8 @@ from sluice.text.json_text import json_text
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
-    address = admin_address(admin)
-    query = urlencode({"client_id": client_id, "user": user})
-    request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)
-    with open_response(request, address) as answer:
-        return msgspec.json.decode(answer.read(), type=Explanation)
+    query = {"client_id": client_id, "user": user}
+    return AdminClient(admin, token).get("/api/v1/quotas/explain", Explanation, query)
 
 
 def is_known(answer: Explanation) -> bool:
