@@ -103,7 +103,6 @@ USAGES = {
     "run rolling-restart --token x": (2, "--token needs --against"),
     "run rolling-restart --override x=1": (2, "--override: x: no such property"),
     "run slow-broker --port {port} --admin-port 0": (1, "cannot listen on {kafka}: Address already in use"),
-    "scenario show none": (2, "none: unknown scenario; expected "),
     "fleet run nothing --fleet kafka-4.4:1": (2, "nothing: unknown scenario"),
     "fleet run leader-ping-pong": (2, "--fleet: missing"),
     "fleet run leader-ping-pong --fleet x:1": (2, "--fleet x:1: unknown model"),
@@ -128,7 +127,6 @@ USAGES = {
     "audit run --out text.txt": (2, "--out: 'text.txt' is a file"),
     "audit compare none none": (1, "none: cannot read the report: No such file or directory"),
     "audit compare text.txt text.txt": (1, "text.txt: expected the report.json of an audit: "),
-    "config list --override num.partitions=x": (2, "--override: num.partitions: expected an integer from 1 to "),
     "config list --config none.properties": (2, "none.properties"),
     "faults list --token t\u00f6ken": (
         2,
@@ -136,7 +134,6 @@ USAGES = {
     ),
     "healthcheck --admin ''": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got ''"),
     "pipeline plan none.ndjson --output out": (1, "none.ndjson: no such file or folder"),
-    "pipeline plan text.txt --output out --quota fast": (2, "--quota: expected bytes per second, such as 500k"),
 }
 # Values of SLUICE_ADMIN, as for --admin.
 VARIABLES = {

@@ -135,10 +135,6 @@ WRONG = {
     ),
     "a rule's field": (["faults", "add", "action=close", "apis=Produce"], "Did you mean api?"),
     "a scenario": (["run", "roling-restart"], ". Did you mean rolling-restart?"),
-    "a profile": (
-        ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],
-        ", got kip13. Did you mean kip-13?",
-    ),
 }
 
 

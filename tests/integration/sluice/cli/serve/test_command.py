@@ -322,10 +322,10 @@ def test_signal_stops_the_broker_despite(
 # -- start errors ------------------------------------------------------------------------------------------------------
 
 
-def fails(*args: str, env: dict[str, str | None] | None = None) -> tuple[int, str]:
+def fails(*args: str) -> tuple[int, str]:
     """Run `sluice serve`, which must fail; return its exit code and its only line of output."""
     unset: dict[str, str | None] = dict.fromkeys(os.environ.keys() - CLEAN_ENVIRONMENT.keys())
-    result = CliRunner().invoke(cli, ["serve", "--port", "0", "--admin-port", "0", *args], env=unset | (env or {}))
+    result = CliRunner().invoke(cli, ["serve", "--port", "0", "--admin-port", "0", *args], env=unset)
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert len(lines) == 1, f"expected a single line:{result.stderr}"
@@ -342,35 +342,11 @@ def test_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
     assert done.stderr == f"Error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
-WRONG = {
-    "a wrong flag": ("--prot 0", ["--prot", "--port"]),
-    "a port out of range": ("--port 70000", ["70000", "from 0 to 65535"]),
-    "an invalid port": ("--port kafka", ["kafka", "integer"]),
-    "an unknown log format": ("--log-format xml", ["xml", "text", "json"]),
-    "an extra argument": ("serve", ["serve"]),
-    "an override without value": ("--override num.partitions", ["num.partitions", "KEY=VALUE"]),
-    "a misspelled property": ("--override num.partitons=3", ["num.partitons", "num.partitions"]),
-    "an invalid value": ("--override num.partitions=many", ["num.partitions", "from 1", "got many"]),
-    "a negative quota": ("--override quota.producer.default=-1", ["quota.producer.default: expected", "got -1"]),
-    "an unknown profile": (
-        "--override quota.profile=kafka-9",
-        ["quota.profile", "got kafka-9", "by-version", "kip-13", "kafka-4.4"],
-    ),
-    "an open admin port without a token": (
-        "--override sluice.admin.host=0.0.0.0",
-        ["sluice.admin.host", "got 0.0.0.0", "sluice.admin.token"],
-    ),
-    "a missing file": ("--config /no/such/file", ["/no/such/file", "No such file"]),
-    "an unknown host": ("--host no host", ["no host"]),
-}
-
-
-@pytest.mark.parametrize(("args", "words"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line_with_the_error_and_the_accepted_values(args: str, words: list[str]) -> None:
-    exit_code, line = fails(*args.split(" ", 1))
-    assert exit_code == (1 if "--host" in args else 2)
+def test_unknown_host_is_one_line_and_exit_code_1() -> None:
+    exit_code, line = fails("--host", "no host")
+    assert exit_code == 1
     assert line.startswith("Error: ")
-    assert [word for word in words if word not in line] == []
+    assert "no host" in line
 
 
 def test_file_error_has_its_line_number(tmp_path: Path) -> None:
@@ -379,9 +355,3 @@ def test_file_error_has_its_line_number(tmp_path: Path) -> None:
     exit_code, line = fails("--config", str(file))
     assert exit_code == 2
     assert [word for word in (f"{file} line 2", "num.partitions", "from 1", "got 0") if word not in line] == []
-
-
-def test_wrong_environment_variable_is_named() -> None:
-    exit_code, line = fails(env={"KAFKA_NUM_PARTITIONS": "none"})
-    assert exit_code == 2
-    assert "KAFKA_NUM_PARTITIONS" in line
