@@ -61,6 +61,11 @@ async def took_s(what: Awaitable[object]) -> float:
     return round(loop.time() - began, 6)
 
 
+async def fails(what: Awaitable[object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        await what
+
+
 async def round_trip(streams: Streams, data: bytes = b"x") -> None:
     reader, writer = streams
     writer.write(data)
@@ -109,12 +114,8 @@ class TestConnecting:
         async with echo_server() as network:
             network.link("client", "server", latency_s=0.1)
             spoil(network)
-
-            async def fail() -> None:
-                with pytest.raises(ConnectionRefusedError, match=r"Connect call failed \('10.0.0.1', 8\)"):
-                    await connect("server", 8)
-
-            assert await took_s(fail()) == 0.2
+            refused = fails(connect("server", 8), ConnectionRefusedError, r"Connect call failed \('10.0.0.1', 8\)")
+            assert await took_s(refused) == 0.2
 
     async def test_host_accepts_again_after_refusing(self) -> None:
         async with echo_server() as network:
@@ -127,12 +128,7 @@ class TestConnecting:
     async def test_connecting_across_a_partition_times_out(self) -> None:
         async with echo_server() as network:
             network.partition("client", "server")
-
-            async def fail() -> None:
-                with pytest.raises(TimeoutError, match="Connect call failed"):
-                    await connect("server", 7)
-
-            assert await took_s(fail()) == 127
+            assert await took_s(fails(connect("server", 7), TimeoutError, "Connect call failed")) == 127
 
     async def test_connecting_succeeds_when_the_partition_ends(self) -> None:
         async with echo_server() as network:
@@ -252,12 +248,8 @@ class TestAPartition:
         async with connected() as (network, (reader, writer)):
             network.partition("client", "server")
             writer.write(b"lost")
-
-            async def read() -> None:
-                with pytest.raises(TimeoutError, match="Connection timed out"):
-                    await reader.read()
-
-            assert (await took_s(read()), network.connections()) == (924.6, 1), "the other end is not notified"
+            took = await took_s(fails(reader.read(), TimeoutError, "Connection timed out"))
+            assert (took, network.connections()) == (924.6, 1), "the other end is not notified"
 
     async def test_partition_does_not_affect_other_hosts(self) -> None:
         async with connected() as (network, streams):
@@ -289,12 +281,7 @@ class TestOpenConnections:
             assert network.forget("client", "server") == 1
             network.heal()
             await round_trip(await connect("server", 7))
-
-            async def read() -> None:
-                with pytest.raises(TimeoutError):
-                    await round_trip(streams)
-
-            assert await took_s(read()) == 924.6
+            assert await took_s(fails(round_trip(streams), TimeoutError, "Connection timed out")) == 924.6
 
     async def test_open_connections_are_counted_by_place(self) -> None:
         async with echo_server() as network:
