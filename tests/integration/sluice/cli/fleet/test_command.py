@@ -53,14 +53,8 @@ def test_map_has_the_fleet_in_a_picture_and_in_json(tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         pytest.param("--x lod=0.1:0.9", "--x lod: unknown setting; expected one of load,", id="unknown setting"),
-        pytest.param("--x load=0.9:0.1", "--x load: expected FROM less than TO, got 0.9:0.1", id="inverted range"),
-        pytest.param("--x load=0.5:0.9", "--x load: the fleet is outside the map; expected a range", id="outside"),
-        pytest.param("--y load=0.1:0.9", "--y load: expected another setting than --x load", id="one setting twice"),
         pytest.param("--outage 0", "--outage: expected a number from 1 to 600, got 0", id="no outage"),
         pytest.param("--simulate -1", "--simulate: expected an integer from 0 to 1000, got -1", id="negative sample"),
-        pytest.param(
-            "--set role=consumer", "--fleet java: expected models of producers, got a consumer", id="consumers"
-        ),
     ],
 )
 def test_misuse_of_a_map_is_one_line(arguments: str, problem: str) -> None:
