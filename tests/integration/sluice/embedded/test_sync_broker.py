@@ -13,7 +13,6 @@ from aiokafka import AIOKafkaProducer
 
 from sluice import Broker, SyncBroker
 from sluice.broker.journal.reader import JournalReader
-from sluice.broker.scenarios.model import Scenario, Step
 from sluice.embedded.client import LocalClient
 from sluice.embedded.cluster_control import ClusterControl
 from sluice.embedded.fault_control import LocalFault, LocalFaults
@@ -29,7 +28,7 @@ from sluice.embedded.sync_handles import (
     SyncScenario,
 )
 from sluice.errors import ConfigError, SluiceError
-from sluice.journal_events import BrokerState, LeaderChange, Request
+from sluice.journal_events import LeaderChange, Request
 from tests.support.local_broker import send_metadata
 
 TWINS: dict[type, type] = {
@@ -132,20 +131,6 @@ def test_follower_from_now_receives_no_earlier_events() -> None:
         request = next(following)
         assert isinstance(request, Request)
         assert request.client_id == "late"
-
-
-def test_scenario_runs() -> None:
-    with SyncBroker(2) as broker:
-        steps = broker.run_scenario(Scenario(name="restart", brokers=2, steps=(Step(at=0, stop=1, during=20),)))
-        assert [step.what for step in steps] == ["broker 1 stops", "broker 1 starts"]
-
-
-def test_timed_out_wait_reports_the_observations() -> None:
-    with SyncBroker() as broker:
-        with pytest.raises(TimeoutError, match="after 0 s: 0 of 1 BrokerState; no journal events during the wait"):
-            broker.wait_for(BrokerState, timeout_s=0)
-        with pytest.raises(TimeoutError, match="still returns None"):
-            broker.wait_for(lambda: None, timeout_s=0.01)
 
 
 def test_without_events_there_is_no_journal() -> None:

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from sluice.cli.main import cli
 
-RUN = ("run", "leader-ping-pong", "--fleet", "kafka-4.4:50")
-SWEEP = ("sweep", "--fleet", "kafka-4.4:50", "--outages", "1", "--loads", "0.3")
+RUN = ("run", "leader-ping-pong", "--fleet", "kafka-4.4:20")
+SWEEP = ("sweep", "--fleet", "kafka-4.4:20", "--outages", "1", "--loads", "0.3")
 
 
 def _fleet(*arguments: str) -> str:
@@ -28,7 +28,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path, monkey
 
 def test_json_has_the_figures_of_each_seed_and_cell() -> None:
     (found,) = json.loads(_fleet(*RUN, "--seeds", "1", "--format", "json"))
-    assert found["name"] == "kafka-4.4:50"
+    assert found["name"] == "kafka-4.4:20"
     assert found["seeds"][0]["completed"] > 0
     (row,) = json.loads(_fleet(*SWEEP, "--seeds", "1", "--format", "json"))
     assert (row["outage_s"], row["load"], row["recovery_s"] >= 0) == (1.0, 0.3, True)
