@@ -7,36 +7,9 @@ import pytest
 from sluice.broker.exchange.forwarding import FORWARDING_TIMEOUT_MS
 from sluice.broker.exchange.registry import FORWARDED, HANDLERS
 from sluice.protocol.apis import API_KEYS, api_of
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
-from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
-from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
-from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
-from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
-from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
-from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from sluice.protocol.apis.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
-from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
-from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support.messages import request
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
@@ -44,54 +17,45 @@ A_B = ("a", "b")
 # Requests with two entries, and the number of error codes in the response, including the top-level one.
 TWO_ENTRIES: list[tuple[Message, int]] = [
     (
-        AlterClientQuotasRequest(
-            entries=[EntryData(entity=[EntityData(entity_type="user", entity_name=name)]) for name in A_B]
+        request(
+            "AlterClientQuotas", entries=[{"entity": [{"entity_type": "user", "entity_name": name}]} for name in A_B]
         ),
         2,
     ),
-    (AlterConfigsRequest(resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in A_B]), 2),
+    (request("AlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in A_B]), 2),
     (
-        AlterPartitionReassignmentsRequest(
-            topics=[ReassignableTopic(name=name, partitions=[ReassignablePartition()]) for name in A_B]
-        ),
+        request("AlterPartitionReassignments", topics=[{"name": name, "partitions": [{}]} for name in A_B]),
         3,
     ),
     (
-        AlterUserScramCredentialsRequest(
-            deletions=[ScramCredentialDeletion(name="b", mechanism=1)],
-            upsertions=[ScramCredentialUpsertion(name=name, mechanism=1) for name in ("b", "a")],
+        request(
+            "AlterUserScramCredentials",
+            deletions=[{"name": "b", "mechanism": 1}],
+            upsertions=[{"name": name, "mechanism": 1} for name in ("b", "a")],
         ),
         2,
     ),
-    (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), 2),
+    (request("CreateAcls", creations=[{}, {}]), 2),
     (
-        CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=name, assignments=None) for name in A_B], timeout_ms=1000
-        ),
+        request("CreatePartitions", topics=[{"name": name, "assignments": None} for name in A_B], timeout_ms=1000),
         2,
     ),
-    (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in A_B]), 2),
-    (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), 2),
+    (request("CreateTopics", topics=[{"name": name} for name in A_B]), 2),
+    (request("DeleteAcls", filters=[{}, {}]), 2),
     (
-        DeleteTopicsRequest(
-            topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in A_B], timeout_ms=1000
-        ),
+        request("DeleteTopics", topic_names=["a", "b"], topics=[{"name": name} for name in A_B], timeout_ms=1000),
         2,
     ),
-    (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in A_B]), 1),
-    (UnregisterBrokerRequest(broker_id=1), 1),
-    (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in A_B]), 1),
-    (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in A_B]), 3),
+    (request("DescribeQuorum", topics=[{"topic_name": name} for name in A_B]), 1),
+    (request("UnregisterBroker", broker_id=1), 1),
+    (request("UpdateFeatures", feature_updates=[{"feature": name} for name in A_B]), 1),
+    (request("ElectLeaders", topic_partitions=[{"topic": name, "partitions": [0]} for name in A_B]), 3),
     (
-        IncrementalAlterConfigsRequest(
-            resources=[IncrementalResource(resource_type=2, resource_name=name) for name in A_B]
-        ),
+        request("IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in A_B]),
         2,
     ),
     (
-        ListPartitionReassignmentsRequest(
-            topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in A_B]
-        ),
+        request("ListPartitionReassignments", topics=[{"name": name, "partition_indexes": [0]} for name in A_B]),
         1,
     ),
 ]
@@ -150,7 +114,7 @@ def test_request_without_time_is_not_performed(request_: Message, version: int, 
 
 def test_request_of_a_disconnected_client_is_not_forwarded() -> None:
     cluster, client = isolated()
-    client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]), 7)
+    client.send(request("CreateTopics", topics=[{"name": "a", "num_partitions": 1, "replication_factor": 1}]), 7)
     client.leave()
     cluster.cluster_server.rejoin_broker(1)
     cluster.settle()
@@ -159,7 +123,7 @@ def test_request_of_a_disconnected_client_is_not_forwarded() -> None:
 
 def test_stopping_the_broker_closes_connections_with_waiting_requests() -> None:
     cluster, client = isolated()
-    client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 7)
+    client.send(request("CreateTopics", topics=[{"name": "a"}]), 7)
     cluster.cluster_server.stop_broker(1)
     cluster.advance(FORWARDING_TIMEOUT_MS)
     assert not client.responses

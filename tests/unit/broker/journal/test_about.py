@@ -6,30 +6,16 @@ from sluice.broker.journal.about import EMPTY_SUBJECT, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.apis import API_KEYS, Api, ApiKey, api_of
-from sluice.protocol.apis.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.fetch import FetchRequest
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.message import Message
 from tests.support.groups import delete_offsets_request
+from tests.support.messages import request
 from tests.support.records import batch, fetch, produce, records_for
 
 IDEMPOTENT = batch(producer_id=9, producer_epoch=2, base_sequence=30)
-TWO = ProduceRequest(
+TWO = request(
+    "Produce",
     transactional_id="tx",
-    topic_data=[
-        TopicProduceData(name="t", partition_data=[PartitionProduceData(index=index, records=IDEMPOTENT)])
-        for index in (0, 1)
-    ],
+    topic_data=[{"name": "t", "partition_data": [{"index": index, "records": IDEMPOTENT}]} for index in (0, 1)],
 )
 NO_PRODUCER = (-1, -1, -1)
 CASES: dict[str, tuple[Message, RequestSubject]] = {
@@ -39,21 +25,18 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
     "Produce with truncated records": (produce(9, b"short"), ("t", 0, None, None)),
     "Produce to two partitions": (TWO, ((("t", 0, 9, 2, 30), ("t", 1, 9, 2, 30)), 0, "", "tx")),
     "Fetch": (fetch(), ((("t", 0, *NO_PRODUCER),), 0, "", "")),
-    "Fetch without partitions": (FetchRequest(), EMPTY_SUBJECT),
-    "FindCoordinator of a group": (FindCoordinatorRequest(key="g"), ((), 0, "g", "")),
+    "Fetch without partitions": (request("Fetch"), EMPTY_SUBJECT),
+    "FindCoordinator of a group": (request("FindCoordinator", key="g"), ((), 0, "g", "")),
     "FindCoordinator of a transaction": (
-        FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
+        request("FindCoordinator", key_type=1, coordinator_keys=["tx"]),
         ((), 0, "", "tx"),
     ),
-    "FindCoordinator of two groups": (FindCoordinatorRequest(coordinator_keys=["a", "b"]), EMPTY_SUBJECT),
-    "Heartbeat": (HeartbeatRequest(group_id="g"), ((), 0, "g", "")),
+    "FindCoordinator of two groups": (request("FindCoordinator", coordinator_keys=["a", "b"]), EMPTY_SUBJECT),
+    "Heartbeat": (request("Heartbeat", group_id="g"), ((), 0, "g", "")),
     "AddPartitionsToTxn": (
-        AddPartitionsToTxnRequest(
-            transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id="tx", topics=[AddPartitionsToTxnTopic(name="t", partitions=[3])]
-                )
-            ]
+        request(
+            "AddPartitionsToTxn",
+            transactions=[{"transactional_id": "tx", "topics": [{"name": "t", "partitions": [3]}]}],
         ),
         ((("t", 3, *NO_PRODUCER),), 0, "", "tx"),
     ),
@@ -62,14 +45,14 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         ((("t", 4, *NO_PRODUCER),), 0, "g", ""),
     ),
     "CreateTopics": (
-        CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=3)]),
+        request("CreateTopics", topics=[{"name": "t", "num_partitions": 3}]),
         ((("t", -1, *NO_PRODUCER),), 0, "", ""),
     ),
     "DeleteTopics up to version 5": (
-        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
+        request("DeleteTopics", topic_names=["t"], timeout_ms=1000),
         ((("t", -1, *NO_PRODUCER),), 0, "", ""),
     ),
-    "ListGroups": (ListGroupsRequest(), EMPTY_SUBJECT),
+    "ListGroups": (request("ListGroups"), EMPTY_SUBJECT),
 }
 
 
@@ -87,9 +70,9 @@ def test_message_set_has_no_producer() -> None:
 
 JOURNAL_TOPIC_REQUESTS: dict[str, tuple[Message, bool]] = {
     "Fetch of the journal topic": (fetch(topic=JOURNAL_TOPIC), False),
-    "Metadata of the journal topic": (MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC)]), False),
+    "Metadata of the journal topic": (request("Metadata", topics=[{"name": JOURNAL_TOPIC}]), False),
     "Metadata of the journal topic and another topic": (
-        MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC), MetadataRequestTopic(name="t")]),
+        request("Metadata", topics=[{"name": JOURNAL_TOPIC}, {"name": "t"}]),
         True,
     ),
     "Fetch of another topic": (fetch(), True),
@@ -102,7 +85,7 @@ def test_requests_for_only_the_journal_topic_are_not_recorded(request_: Message,
 
 
 def test_fetch_of_several_topics_with_the_journal_topic_is_not_recorded() -> None:
-    both = FetchRequest(topics=[*fetch().topics, *fetch(topic=JOURNAL_TOPIC).topics])
+    both = request("Fetch", topics=[*fetch().topics, *fetch(topic=JOURNAL_TOPIC).topics])
     assert reader_of(ApiKey.FETCH, {})(both) is None
 
 

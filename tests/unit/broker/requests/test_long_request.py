@@ -14,50 +14,10 @@ import pytest
 from sluice.broker.requests.context import Sliced
 from sluice.broker.requests.long_request import LongRequest, LongRequests
 from sluice.protocol import error_response
-from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
-from sluice.protocol.apis.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialDeletion
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
-from sluice.protocol.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
-from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
-from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.apis.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.groups import commit_request, stable_group
+from tests.support.messages import request
 from tests.support.records import batch, batch_of, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
@@ -91,51 +51,44 @@ def count_slices(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> list
     return waits
 
 
-FETCHED = [FetchPartition(partition=n, partition_max_bytes=9) for n in range(999)]
-LISTED = [ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(300)]
-SHARED = [DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
-COMMITTED = [OffsetCommitRequestPartition(partition_index=n, committed_offset=1) for n in range(300)]
-DELETED = [OffsetDeleteRequestPartition(partition_index=n) for n in range(9)]
-PRODUCED = [PartitionProduceData(index=n, records=batch(bytes(80))) for n in range(300)]
+FETCHED = [{"partition": n, "partition_max_bytes": 9} for n in range(999)]
+LISTED = [{"partition_index": n, "timestamp": -1} for n in range(300)]
+SHARED = [{"topic_name": "t", "partitions": [0]}]
+COMMITTED = [{"name": "t", "partitions": [{"partition_index": n, "committed_offset": 1} for n in range(300)]}]
+DELETED = [{"partition_index": n} for n in range(9)]
+PRODUCED = [{"index": n, "records": batch(bytes(80))} for n in range(300)]
 REQUESTS: dict[str, tuple[Message, int]] = {
-    "DescribeGroups": (DescribeGroupsRequest(groups=NAMES), 6),
-    "FindCoordinator": (FindCoordinatorRequest(coordinator_keys=NAMES), 6),
-    "Fetch": (FetchRequest(max_wait_ms=0, session_epoch=-1, topics=[FetchTopic(topic="t", partitions=FETCHED)]), 12),
-    "LeaveGroup": (LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=name) for name in NAMES * 9]), 5),
+    "DescribeGroups": (request("DescribeGroups", groups=NAMES), 6),
+    "FindCoordinator": (request("FindCoordinator", coordinator_keys=NAMES), 6),
+    "Fetch": (request("Fetch", max_wait_ms=0, session_epoch=-1, topics=[{"topic": "t", "partitions": FETCHED}]), 12),
+    "LeaveGroup": (request("LeaveGroup", group_id="g", members=[{"member_id": name} for name in NAMES * 9]), 5),
     "Metadata with automatic creation": (
-        MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in [*NAMES, *NAMES]]),
+        request("Metadata", topics=[{"name": name} for name in [*NAMES, *NAMES]]),
         9,
     ),
     "CreateTopics with repeated names": (
-        CreateTopicsRequest(
-            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in [*NAMES, *NAMES[:9]]]
+        request(
+            "CreateTopics",
+            topics=[{"name": name, "num_partitions": 1, "replication_factor": 1} for name in [*NAMES, *NAMES[:9]]],
         ),
         6,  # without the ids, which are random
     ),
-    "DeleteTopics": (DeleteTopicsRequest(topic_names=["t", *NAMES], timeout_ms=1000), 5),
+    "DeleteTopics": (request("DeleteTopics", topic_names=["t", *NAMES], timeout_ms=1000), 5),
     "DescribeConfigs": (
-        DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="t")] * 120),
+        request("DescribeConfigs", resources=[{"resource_type": 2, "resource_name": "t"}] * 120),
         4,
     ),
-    "ListOffsets": (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=LISTED)]), 9),
+    "ListOffsets": (request("ListOffsets", topics=[{"name": "t", "partitions": LISTED}]), 9),
     "DescribeShareGroupOffsets": (
-        DescribeShareGroupOffsetsRequest(
-            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=SHARED) for name in NAMES]
-        ),
+        request("DescribeShareGroupOffsets", groups=[{"group_id": name, "topics": SHARED} for name in NAMES]),
         1,
     ),
-    "OffsetCommit": (
-        OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=COMMITTED)]),
-        8,
-    ),
+    "OffsetCommit": (request("OffsetCommit", group_id="g", topics=COMMITTED), 8),
     "OffsetDelete": (
-        OffsetDeleteRequest(
-            group_id="g",
-            topics=[OffsetDeleteRequestTopic(name=name, partitions=DELETED) for name in ["t", *NAMES]],
-        ),
+        request("OffsetDelete", group_id="g", topics=[{"name": name, "partitions": DELETED} for name in ["t", *NAMES]]),
         0,
     ),
-    "Produce": (ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=PRODUCED)]), 9),
+    "Produce": (request("Produce", acks=1, topic_data=[{"name": "t", "partition_data": PRODUCED}]), 9),
 }
 
 
@@ -161,8 +114,8 @@ def test_topics_of_a_request_without_time_are_rejected_in_slices(monkeypatch: py
         return copy_key(cls, like)
 
     monkeypatch.setattr(error_response, "_same", counted)
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in NAMES]
-    response = broker.client().call(CreateTopicsRequest(topics=topics, timeout_ms=0), 5)
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in NAMES]
+    response = broker.client().call(request("CreateTopics", topics=topics, timeout_ms=0), 5)
     assert error_codes(response) == [ErrorCode.REQUEST_TIMED_OUT] * len(NAMES)
     assert len(set(slices_before)) > len(NAMES) / 32
 
@@ -187,22 +140,22 @@ def test_offsets_of_many_share_groups_are_read_in_slices(monkeypatch: pytest.Mon
 def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, sliced = VirtualBroker(), sliced_broker()
     whole.topic(partitions=4)
-    request = MetadataRequest(topics=None)
+    request_ = request("Metadata", topics=None)
     for broker in (whole, sliced):
         for number in range(100):
             broker.topic(f"topic-{number}", partitions=2)
     whole.cluster.runtime.long_requests.slice_ms = 10_000
-    expected = whole.client().call(request, 9)
+    expected = whole.client().call(request_, 9)
     slices = count_slices(sliced, monkeypatch)
-    assert sliced.client().call(request, 9) == expected
+    assert sliced.client().call(request_, 9) == expected
     assert len(slices) > 2
 
 
 def test_topic_requested_by_id_with_many_names_is_returned_once() -> None:
     broker = sliced_broker()
     topic_id = broker.partition().topic.topic_id
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id) for name in NAMES])
-    assert [topic.name for topic in broker.client().call(request, 12).topics] == ["t"]
+    request_ = request("Metadata", topics=[{"name": name, "topic_id": topic_id} for name in NAMES])
+    assert [topic.name for topic in broker.client().call(request_, 12).topics] == ["t"]
 
 
 def arrivals(*clients: Client) -> list[Client]:
@@ -227,11 +180,11 @@ def send_meanwhile(slow: Client, quick: Client, request: Message, version: int) 
 
 def test_fetch_session_is_not_resumed_twice_at_once() -> None:
     broker = sliced_broker()
-    topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
+    topics = [{"topic": "t", "partitions": [{"partition": n} for n in range(999)]}]
     client, other = broker.client(), broker.client()
-    session_id = client.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
+    session_id = client.call(request("Fetch", max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
     order = arrivals(client, other)
-    resumed = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics)
+    resumed = request("Fetch", max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics)
     send_meanwhile(client, other, resumed, 12)
     client.send(resumed, 12)
     codes = [one.response().message.error_code for one in (client, other)]
@@ -241,11 +194,11 @@ def test_fetch_session_is_not_resumed_twice_at_once() -> None:
 
 def test_long_fetch_records_in_its_session_what_it_sent() -> None:
     broker = sliced_broker()
-    topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
+    topics = [{"topic": "t", "partitions": [{"partition": n} for n in range(999)]}]
     client = broker.client()
-    session_id = client.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
+    session_id = client.call(request("Fetch", max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
     client.call(produce(9, batch_of(100)), 9)
-    client.call(FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics), 12)
+    client.call(request("Fetch", max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics), 12)
     session = broker.broker.fetch_sessions.find(session_id)
     assert session is not None
     assert session.partitions["t", 0].high_watermark == 1
@@ -268,14 +221,11 @@ def test_long_commit_of_a_member_that_left_meanwhile_is_rejected() -> None:
     broker = sliced_broker()
     slow, quick = broker.client(), broker.client()
     stable_group(broker, "g")
-    request, version = REQUESTS["OffsetCommit"]
-    assert isinstance(request, OffsetCommitRequest)
-    commit = OffsetCommitRequest(
-        group_id="g", topics=request.topics, member_id="member", generation_id_or_member_epoch=1
-    )
-    leaving = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="member")])
+    fields = {"member_id": "member", "generation_id_or_member_epoch": 1}
+    commit = request("OffsetCommit", group_id="g", topics=COMMITTED, **fields)
+    leaving = request("LeaveGroup", group_id="g", members=[{"member_id": "member"}])
     send_meanwhile(slow, quick, leaving, 5)
-    partitions = slow.call(commit, version).topics[0].partitions
+    partitions = slow.call(commit, 8).topics[0].partitions
     assert {one.error_code for one in partitions[-4:]} == {ErrorCode.UNKNOWN_MEMBER_ID}
     assert not broker.broker.groups.offsets.of_group("g")
 
@@ -284,7 +234,7 @@ def test_no_garbage_collection_starts_during_a_long_request(monkeypatch: pytest.
     broker = sliced_broker()
     during: set[bool] = set()
     before_each_wait(broker, monkeypatch, lambda: during.add(gc.isenabled()))
-    broker.client().call(DescribeGroupsRequest(groups=NAMES), 6)
+    broker.client().call(request("DescribeGroups", groups=NAMES), 6)
     assert during == {False}
     assert gc.isenabled()
 
@@ -304,7 +254,7 @@ def test_another_client_is_served_before_a_long_request_ends() -> None:
     slow, quick = broker.client(), broker.client()
     order = arrivals(slow, quick)
     send_meanwhile(slow, quick, produce(9), 9)
-    slow.send(DescribeGroupsRequest(groups=NAMES), 6)
+    slow.send(request("DescribeGroups", groups=NAMES), 6)
     assert order == [quick, slow]
     assert len(slow.response().message.groups) == len(NAMES)
 
@@ -312,11 +262,11 @@ def test_another_client_is_served_before_a_long_request_ends() -> None:
 @pytest.mark.parametrize("groups", [NAMES, LARGE], ids=["a small frame", "a large frame"])
 def test_requests_after_a_long_one_are_answered_in_order(groups: list[str]) -> None:
     client = sliced_broker().client()
-    client.send_together((DescribeGroupsRequest(groups=groups), 6), (DescribeGroupsRequest(groups=["g"]), 6))
+    client.send_together((request("DescribeGroups", groups=groups), 6), (request("DescribeGroups", groups=["g"]), 6))
     first, second = (response.message for response in client.take_responses())
     assert [group.group_id for group in first.groups] == groups
     assert [group.group_id for group in second.groups] == ["g"]
-    assert len(client.call(DescribeGroupsRequest(groups=groups), 6).groups) == len(groups)
+    assert len(client.call(request("DescribeGroups", groups=groups), 6).groups) == len(groups)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 9])
@@ -328,7 +278,7 @@ def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatc
     before_each_wait(broker, monkeypatch, lambda: in_progress.append(requests.in_progress))
     clients = [broker.client() for _ in range(6)]
     for number, client in enumerate(clients):
-        frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
+        frame = client.frame(request("DescribeGroups", groups=LARGE), 6)
         client._sent += frame if number != 2 else frame[:-3] + b"\xff\xff\xff"
         broker.loop.call_soon(client.deliver)
     broker.loop.call_soon(lambda: clients[1].transport.fail(ConnectionResetError()))
@@ -339,7 +289,7 @@ def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatc
     assert [client for client in clients if client.responses] == [clients[0], clients[4], clients[5]]
     assert not clients[0].connection.request_memory.reserved_bytes
     assert gc.isenabled()
-    assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+    assert len(broker.client().call(request("DescribeGroups", groups=NAMES), 6).groups) == len(NAMES)
 
 
 def _iterate(ctx: Any, elements: Iterable[int]) -> None:
@@ -368,92 +318,73 @@ def test_request_that_has_to_wait_has_a_short_first_slice() -> None:
 def test_few_long_arrays_of_integers_are_decoded_and_freed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = sliced_broker()
     slices = count_slices(broker, monkeypatch)
-    forgotten = [ForgottenTopic(topic="t", partitions=list(range(20_000))) for _ in range(3)]
-    broker.client().call(FetchRequest(max_wait_ms=0, session_epoch=-1, forgotten_topics_data=forgotten), 12)
+    forgotten = [{"topic": "t", "partitions": list(range(20_000))} for _ in range(3)]
+    broker.client().call(request("Fetch", max_wait_ms=0, session_epoch=-1, forgotten_topics_data=forgotten), 12)
     assert len(slices) > 3 * 20_000 / 64
 
 
-_REPEATED = [0] * 3_000
 _DISTINCT = list(range(3_000))
 _NAMES = [f"name-{number}" for number in _DISTINCT]
 
 
 COPIED: dict[str, tuple[Message, int]] = {
     "OffsetCommit": (
-        OffsetCommitRequest(
-            group_id="g",
-            topics=[OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition()] * 10_000)],
-        ),
+        request("OffsetCommit", group_id="g", topics=[{"name": "t", "partitions": [{}] * 10_000}]),
         8,  # of more than fit into a batch
     ),
     "TxnOffsetCommit": (
-        TxnOffsetCommitRequest(
-            transactional_id="x",
-            group_id="g",
-            topics=[
-                TxnOffsetCommitRequestTopic(name="t", partitions=list(map(TxnOffsetCommitRequestPartition, _REPEATED)))
-            ],
+        request(
+            "TxnOffsetCommit", transactional_id="x", group_id="g", topics=[{"name": "t", "partitions": [{}] * 3_000}]
         ),
         3,
     ),
     "OffsetDelete": (
-        OffsetDeleteRequest(
-            group_id="g",
-            topics=[OffsetDeleteRequestTopic(name="t", partitions=list(map(OffsetDeleteRequestPartition, _REPEATED)))],
-        ),
+        request("OffsetDelete", group_id="g", topics=[{"name": "t", "partitions": [{}] * 3_000}]),
         0,
     ),
     "OffsetFetch": (
-        OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=_REPEATED)]),
+        request("OffsetFetch", group_id="g", topics=[{"name": "t", "partition_indexes": [0] * 3_000}]),
         0,
     ),
     "AddPartitionsToTxn": (
-        AddPartitionsToTxnRequest(
+        request(
+            "AddPartitionsToTxn",
             v3_and_below_transactional_id="x",
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=_DISTINCT)],
+            v3_and_below_topics=[{"name": "t", "partitions": _DISTINCT}],
         ),
         3,
     ),
     "DescribeShareGroupOffsets": (
-        DescribeShareGroupOffsetsRequest(
-            groups=[
-                DescribeShareGroupOffsetsRequestGroup(
-                    group_id="g",
-                    topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=_DISTINCT)],
-                )
-            ]
+        request(
+            "DescribeShareGroupOffsets",
+            groups=[{"group_id": "g", "topics": [{"topic_name": "t", "partitions": _DISTINCT}]}],
         ),
         1,
     ),
     "AlterShareGroupOffsets": (
-        AlterShareGroupOffsetsRequest(
+        request(
+            "AlterShareGroupOffsets",
             group_id="s",
-            topics=[
-                AlterShareGroupOffsetsRequestTopic(
-                    topic_name="t", partitions=list(map(AlterShareGroupOffsetsRequestPartition, _DISTINCT))
-                )
-            ],
+            topics=[{"topic_name": "t", "partitions": [{"partition_index": n} for n in _DISTINCT]}],
         ),
         0,
     ),
     "AlterUserScramCredentials": (
-        AlterUserScramCredentialsRequest(deletions=list(map(ScramCredentialDeletion, _NAMES))),
+        request("AlterUserScramCredentials", deletions=[{"name": name} for name in _NAMES]),
         0,
     ),
     "AlterClientQuotas": (
-        AlterClientQuotasRequest(
-            entries=[EntryData(entity=[EntityData(entity_type="x", entity_name=name)]) for name in _NAMES]
+        request(
+            "AlterClientQuotas", entries=[{"entity": [{"entity_type": "x", "entity_name": name}]} for name in _NAMES]
         ),
         1,
     ),
     "IncrementalAlterConfigs": (
-        IncrementalAlterConfigsRequest(
-            resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in _NAMES]
-        ),
+        request("IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in _NAMES]),
         1,
     ),
-    "CreateTopics": (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in _NAMES]), 7),
-    "ListGroups": (ListGroupsRequest(states_filter=_NAMES), 5),
+    "CreateTopics": (request("CreateTopics", topics=[{"name": name} for name in _NAMES]), 7),
+    "ListGroups": (request("ListGroups", states_filter=_NAMES), 5),
 }
 
 
@@ -462,7 +393,7 @@ def test_copies_of_a_long_request_are_freed_in_slices(
     request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = sliced_broker("message.max.bytes=300000")
-    broker.client().call(FindCoordinatorRequest(key="g"), 2)
+    broker.client().call(request("FindCoordinator", key="g"), 2)
     client = broker.client()
     in_use: list[int] = []
     before_each_wait(broker, monkeypatch, lambda: in_use.append(sys.getallocatedblocks()))
@@ -476,7 +407,7 @@ def test_copies_of_a_long_request_are_freed_in_slices(
 
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
     client = sliced_broker().client()
-    frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
+    frame = client.frame(request("DescribeGroups", groups=LARGE), 6)
     client.send_bytes(frame[:-3] + b"\xff\xff\xff")
     assert not client.is_open
     assert "string is not UTF-8" in client.connection.close_reason
@@ -495,18 +426,18 @@ def test_long_request_is_completed_unless_the_broker_closes_the_connection(
 ) -> None:
     broker = sliced_broker()
     client = broker.client()
-    topics = [MetadataRequestTopic(name=name) for name in NAMES + more]
+    topics = [{"name": name} for name in NAMES + more]
 
     def disconnect_once() -> None:
         if len(broker.cluster.topics) > 20 and client.is_open:
             disconnect(client)
 
     before_each_wait(broker, monkeypatch, disconnect_once)
-    client.send(MetadataRequest(topics=topics), 8)
+    client.send(request("Metadata", topics=topics), 8)
     created = len(broker.cluster.topics) - 1
     assert created == len(NAMES) if completed else 0 < created < len(NAMES)
     assert not client.connection.request_memory.reserved_bytes
-    assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+    assert len(broker.client().call(request("DescribeGroups", groups=NAMES), 6).groups) == len(NAMES)
 
 
 def test_error_in_a_later_slice_closes_the_connection(
@@ -515,14 +446,14 @@ def test_error_in_a_later_slice_closes_the_connection(
     broker = sliced_broker()
     monkeypatch.setattr(broker.broker.groups, "error", lambda group_id: 1 // 0 if group_id == NAMES[-1] else 0)
     client = broker.client()
-    client.send(DescribeGroupsRequest(groups=NAMES), 6)
+    client.send(request("DescribeGroups", groups=NAMES), 6)
     assert not client.is_open
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_finished_request_is_not_referenced() -> None:
     broker = sliced_broker()
-    broker.client().call(DescribeGroupsRequest(groups=NAMES), 6)
+    broker.client().call(request("DescribeGroups", groups=NAMES), 6)
     reference = weakref.ref(broker)
     del broker
     gc.collect()
@@ -540,6 +471,6 @@ def test_time_between_slices_is_not_charged_to_the_request_quota(monkeypatch: py
 
     monkeypatch.setattr(broker.cluster.runtime.turns, "add", slow)
     client = broker.client()
-    client.send(DescribeGroupsRequest(groups=NAMES), 6)
+    client.send(request("DescribeGroups", groups=NAMES), 6)
     broker.advance(3_600_000)
     assert client.response().throttle_time_ms == 0
