@@ -1,4 +1,4 @@
-"""Requests built from the name of their API and plain values, for tests that use many APIs."""
+"""Requests and responses built from the name of their API and plain values, for tests that use many APIs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,16 @@ from typing import Any
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message, fields_of
 
-_REQUESTS = {api.name: api.request for api in API_KEYS.values()}
+_APIS = {api.name: api for api in API_KEYS.values()}
 
 
 def request(api: str, **fields: Any) -> Message:
     """Return a request; mappings of fields become structs."""
-    return _built(_REQUESTS[api], fields)
+    return _built(_APIS[api].request, fields)
+
+
+def response(api: str, **fields: Any) -> Message:
+    return _built(_APIS[api].response, fields)
 
 
 def _built(cls: type[Message], fields: Mapping[str, Any]) -> Message:

@@ -7,47 +7,10 @@ import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS, api_of
-from sluice.protocol.apis.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from sluice.protocol.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
-from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from sluice.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
-from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
-from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_topology_description_update import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-    TopologyDescription,
-    TopologyDescriptionNode,
-    TopologyDescriptionSubtopology,
-)
 from sluice.protocol.entities import NamedTopic, all_topics_selector, entities_of, reader_of
 from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME, TRANSACTIONAL_ID
+from tests.support.messages import request
 from tests.support.streams_groups import word_count
 
 KEYS = {api.name: api.key for api in API_KEYS.values()}
@@ -61,115 +24,115 @@ class Known(NamedTuple):
 
 
 TOPICS: Mapping[bytes, NamedTopic] = {b"i" * 16: Known("known")}
-NODES = [TopologyDescriptionNode(source_topics=["t", "u"]), TopologyDescriptionNode(sink_topic="v")]
-TOPOLOGY = TopologyDescription(subtopologies=[TopologyDescriptionSubtopology(nodes=NODES)])
+NODES = [{"source_topics": ["t", "u"]}, {"sink_topic": "v"}]
+TOPOLOGY = {"subtopologies": [{"nodes": NODES}]}
 Found = tuple[list[tuple[str, int]], list[str], list[str]]
 CASES: dict[str, tuple[Message, Found]] = {
     "StreamsGroupHeartbeat": (
-        StreamsGroupHeartbeatRequest(group_id="g", topology=word_count()),
+        request("StreamsGroupHeartbeat", group_id="g", topology=word_count()),
         ([("t", -1), ("words", -1), ("counts", -1), ("words", -1)], ["g"], []),
     ),
-    "StreamsGroupHeartbeat without topology": (StreamsGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
+    "StreamsGroupHeartbeat without topology": (request("StreamsGroupHeartbeat", group_id="g"), ([], ["g"], [])),
     "StreamsGroupTopologyDescriptionUpdate": (
-        StreamsGroupTopologyDescriptionUpdateRequest(topology_description=TOPOLOGY),
+        request("StreamsGroupTopologyDescriptionUpdate", topology_description=TOPOLOGY),
         ([("t", -1), ("u", -1), ("v", -1)], [], []),
     ),
     "Produce": (
-        ProduceRequest(
+        request(
+            "Produce",
             transactional_id="tx",
             topic_data=[
-                TopicProduceData(
-                    name="t", partition_data=[PartitionProduceData(index=1), PartitionProduceData(index=0)]
-                ),
-                TopicProduceData(topic_id=b"i" * 16, partition_data=[PartitionProduceData(index=2)]),
+                {"name": "t", "partition_data": [{"index": 1}, {"index": 0}]},
+                {"topic_id": b"i" * 16, "partition_data": [{"index": 2}]},
             ],
         ),
         ([("t", 1), ("t", 0), ("known", 2)], [], ["tx"]),
     ),
     "Fetch, without forgotten topics": (
-        FetchRequest(
-            topics=[FetchTopic(topic_id=b"j" * 16, partitions=[FetchPartition(partition=3)])],
-            forgotten_topics_data=[ForgottenTopic(topic="f", partitions=[0])],
+        request(
+            "Fetch",
+            topics=[{"topic_id": b"j" * 16, "partitions": [{"partition": 3}]}],
+            forgotten_topics_data=[{"topic": "f", "partitions": [0]}],
         ),
         ([("6a" * 16, 3)], [], []),
     ),
     "Metadata by name and by id": (
-        MetadataRequest(topics=[MetadataRequestTopic(name="t"), MetadataRequestTopic(name=None, topic_id=b"i" * 16)]),
+        request("Metadata", topics=[{"name": "t"}, {"name": None, "topic_id": b"i" * 16}]),
         ([("t", -1), ("known", -1)], [], []),
     ),
-    "Metadata of all topics": (MetadataRequest(topics=None), ([], [], [])),
+    "Metadata of all topics": (request("Metadata", topics=None), ([], [], [])),
     "OffsetFetch of one group": (
-        OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]),
+        request("OffsetFetch", group_id="g", topics=[{"name": "t", "partition_indexes": [0, 1]}]),
         ([("t", 0), ("t", 1)], ["g"], []),
     ),
     "OffsetFetch of two groups": (
-        OffsetFetchRequest(
+        request(
+            "OffsetFetch",
             groups=[
-                OffsetFetchRequestGroup(
-                    group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-                ),
-                OffsetFetchRequestGroup(group_id="h", topics=None),
-            ]
+                {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]},
+                {"group_id": "h", "topics": None},
+            ],
         ),
         ([("t", 0)], ["g", "h"], []),
     ),
-    "FindCoordinator of a group": (FindCoordinatorRequest(key="g"), ([], ["g"], [])),
+    "FindCoordinator of a group": (request("FindCoordinator", key="g"), ([], ["g"], [])),
     "FindCoordinator of transactions": (
-        FindCoordinatorRequest(key_type=1, coordinator_keys=["a", "b"]),
+        request("FindCoordinator", key_type=1, coordinator_keys=["a", "b"]),
         ([], [], ["a", "b"]),
     ),
     "FindCoordinator of a share partition": (
-        FindCoordinatorRequest(key_type=2, coordinator_keys=["g:id:0"]),
+        request("FindCoordinator", key_type=2, coordinator_keys=["g:id:0"]),
         ([], [], []),
     ),
-    "Heartbeat": (HeartbeatRequest(group_id="g"), ([], ["g"], [])),
-    "InitProducerId of an idempotent producer": (InitProducerIdRequest(transactional_id=None), ([], [], [])),
-    "DeleteGroups": (DeleteGroupsRequest(groups_names=["g", "", "h"]), ([], ["g", "h"], [])),
+    "Heartbeat": (request("Heartbeat", group_id="g"), ([], ["g"], [])),
+    "InitProducerId of an idempotent producer": (request("InitProducerId", transactional_id=None), ([], [], [])),
+    "DeleteGroups": (request("DeleteGroups", groups_names=["g", "", "h"]), ([], ["g", "h"], [])),
     "CreateTopics with assignments": (
-        CreateTopicsRequest(topics=[CreatableTopic(name="t", assignments=[CreatableReplicaAssignment()])]),
+        request("CreateTopics", topics=[{"name": "t", "assignments": [{}]}]),
         ([("t", -1)], [], []),
     ),
     "DeleteTopics by name and by id": (
-        DeleteTopicsRequest(
+        request(
+            "DeleteTopics",
             topic_names=["old"],
-            topics=[DeleteTopicState(name="t"), DeleteTopicState(topic_id=b"i" * 16)],
+            topics=[{"name": "t"}, {"topic_id": b"i" * 16}],
             timeout_ms=1000,
         ),
         ([("t", -1), ("known", -1), ("old", -1)], [], []),
     ),
     "AddPartitionsToTxn v3": (
-        AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="tx", v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[3])]
+        request(
+            "AddPartitionsToTxn",
+            v3_and_below_transactional_id="tx",
+            v3_and_below_topics=[{"name": "t", "partitions": [3]}],
         ),
         ([("t", 3)], [], ["tx"]),
     ),
     "AddPartitionsToTxn v4": (
-        AddPartitionsToTxnRequest(
+        request(
+            "AddPartitionsToTxn",
             transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=name, topics=[AddPartitionsToTxnTopic(name="t", partitions=[index])]
-                )
+                {"transactional_id": name, "topics": [{"name": "t", "partitions": [index]}]}
                 for index, name in enumerate(["a", "b"])
-            ]
+            ],
         ),
         ([("t", 0), ("t", 1)], [], ["a", "b"]),
     ),
     "AlterReplicaLogDirs": (
-        AlterReplicaLogDirsRequest(
-            dirs=[AlterReplicaLogDir(path="/d", topics=[AlterReplicaLogDirTopic(name="t", partitions=[1])])]
-        ),
+        request("AlterReplicaLogDirs", dirs=[{"path": "/d", "topics": [{"name": "t", "partitions": [1]}]}]),
         ([("t", 1)], [], []),
     ),
     "ConsumerGroupHeartbeat": (
-        ConsumerGroupHeartbeatRequest(
+        request(
+            "ConsumerGroupHeartbeat",
             group_id="g",
             subscribed_topic_names=["t"],
-            topic_partitions=[TopicPartitions(topic_id=b"i" * 16, partitions=[5])],
+            topic_partitions=[{"topic_id": b"i" * 16, "partitions": [5]}],
         ),
         ([("t", -1), ("known", 5)], ["g"], []),
     ),
-    "ConsumerGroupHeartbeat with unchanged topics": (ConsumerGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
-    "ListGroups": (ListGroupsRequest(), ([], [], [])),
+    "ConsumerGroupHeartbeat with unchanged topics": (request("ConsumerGroupHeartbeat", group_id="g"), ([], ["g"], [])),
+    "ListGroups": (request("ListGroups"), ([], [], [])),
 }
 
 
@@ -182,23 +145,23 @@ def test_entities_of_a_request(request_: Message, expected: Found) -> None:
 @pytest.mark.parametrize(
     ("request_", "version", "expected"),
     [
-        pytest.param(MetadataRequest(topics=None), 1, True, id="Metadata v1, null"),
-        pytest.param(MetadataRequest(topics=[]), 1, False, id="Metadata v1, empty"),
-        pytest.param(MetadataRequest(topics=[]), 0, True, id="Metadata v0, empty"),
-        pytest.param(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 0, False, id="Metadata v0, one"),
-        pytest.param(DescribeTopicPartitionsRequest(), 0, True, id="DescribeTopicPartitions, empty"),
-        pytest.param(DescribeLogDirsRequest(topics=None), 1, True, id="DescribeLogDirs, null"),
-        pytest.param(DescribeLogDirsRequest(topics=[]), 1, False, id="DescribeLogDirs, empty"),
-        pytest.param(ElectLeadersRequest(topic_partitions=None), 2, True, id="ElectLeaders, null"),
-        pytest.param(ListPartitionReassignmentsRequest(), 0, True, id="ListPartitionReassignments, null"),
-        pytest.param(OffsetFetchRequest(topics=None), 5, True, id="OffsetFetch v5, null"),
+        pytest.param(request("Metadata", topics=None), 1, True, id="Metadata v1, null"),
+        pytest.param(request("Metadata", topics=[]), 1, False, id="Metadata v1, empty"),
+        pytest.param(request("Metadata", topics=[]), 0, True, id="Metadata v0, empty"),
+        pytest.param(request("Metadata", topics=[{"name": "t"}]), 0, False, id="Metadata v0, one"),
+        pytest.param(request("DescribeTopicPartitions"), 0, True, id="DescribeTopicPartitions, empty"),
+        pytest.param(request("DescribeLogDirs", topics=None), 1, True, id="DescribeLogDirs, null"),
+        pytest.param(request("DescribeLogDirs", topics=[]), 1, False, id="DescribeLogDirs, empty"),
+        pytest.param(request("ElectLeaders", topic_partitions=None), 2, True, id="ElectLeaders, null"),
+        pytest.param(request("ListPartitionReassignments"), 0, True, id="ListPartitionReassignments, null"),
+        pytest.param(request("OffsetFetch", topics=None), 5, True, id="OffsetFetch v5, null"),
         pytest.param(
-            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(), OffsetFetchRequestGroup(topics=None)]),
+            request("OffsetFetch", groups=[{}, {"topics": None}]),
             8,
             True,
             id="OffsetFetch v8, null in one of two groups",
         ),
-        pytest.param(ConsumerGroupHeartbeatRequest(), 0, False, id="ConsumerGroupHeartbeat, null means unchanged"),
+        pytest.param(request("ConsumerGroupHeartbeat"), 0, False, id="ConsumerGroupHeartbeat, null means unchanged"),
     ],
 )
 def test_request_for_all_topics(request_: Message, version: int, expected: bool) -> None:

@@ -1,72 +1,21 @@
 """Error responses of every API and version, at the right level."""
 
+from typing import Any
+
 import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS, ApiKey, api_of
-from sluice.protocol.apis.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
-)
-from sluice.protocol.apis.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    EntityData,
-    EntryData,
-    EntryResult,
-)
-from sluice.protocol.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopicResult,
-)
-from sluice.protocol.apis.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from sluice.protocol.apis.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
-from sluice.protocol.apis.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResult,
-    UserName,
-)
-from sluice.protocol.apis.elect_leaders import ElectLeadersRequest
-from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
-from sluice.protocol.apis.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsTopics,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
-)
-from sluice.protocol.apis.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from sluice.protocol.apis.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
 )
 from sluice.protocol.codec.compile import decoder, encoder
 from sluice.protocol.error_codes import PARTITION, TOP, codes_of
 from sluice.protocol.error_response import ResponseItem, fail, level_of, levels_of, merge, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
+from tests.support.messages import request, response
 from tests.support.wire import error_codes
 
 
@@ -111,7 +60,7 @@ def test_each_possible_code_is_in_a_decodable_response(key: int) -> None:
 
 
 def check_each_code(key: int, version: int) -> None:
-    request = sample(API_KEYS[key].request, version)
+    sent = sample(API_KEYS[key].request, version)
     found_codes = 0
     for code, name in codes_of(key).items():
         level = level_of(key, version, name)
@@ -119,15 +68,15 @@ def check_each_code(key: int, version: int) -> None:
             continue
         found_codes += 1
         if level.name == TOP:
-            response = whole(key, request, code)
+            answer = whole(key, sent, code)
         else:
-            divided = split(key, version, level, request, code, every, {})
+            divided = split(key, version, level, sent, code, every, {})
             if divided is None:
                 assert not level.is_in_request
                 continue
             assert divided.rest is None
-            response = divided.failed
-        assert set(error_codes(round_trip(response, version))) == {code}, f"v{version}: {name}"
+            answer = divided.failed
+        assert set(error_codes(round_trip(answer, version))) == {code}, f"v{version}: {name}"
     assert found_codes, f"v{version}"
 
 
@@ -135,35 +84,32 @@ def check_each_code(key: int, version: int) -> None:
 def test_existing_response_fails_at_the_selected_level(key: int) -> None:
     for version in served_versions(key):
         for level in levels_of(key, version).values():
-            response = sample(API_KEYS[key].response, version)
+            answer = sample(API_KEYS[key].response, version)
             if level.name != TOP:
-                assert overwrite(level, response, ErrorCode.UNKNOWN_SERVER_ERROR, every, {}), f"v{version}"
-                assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(response, version)), f"v{version}"
+                assert overwrite(level, answer, ErrorCode.UNKNOWN_SERVER_ERROR, every, {}), f"v{version}"
+                assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(answer, version)), f"v{version}"
 
 
 def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
     requested = [("a", (0, 1)), ("b", (1,)), ("c", (1, 0, 2))]
-    topics = [
-        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at])
-        for name, at in requested
-    ]
-    request = ProduceRequest(topic_data=topics)
+    topics = [{"name": name, "partition_data": [{"index": i} for i in at]} for name, at in requested]
+    request_ = request("Produce", topic_data=topics)
     level = levels_of(ApiKey.PRODUCE, 9)[PARTITION]
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    divided = split(ApiKey.PRODUCE, 9, level, request, code, lambda item: item.partition == 1, {})
+    divided = split(ApiKey.PRODUCE, 9, level, request_, code, lambda item: item.partition == 1, {})
     assert divided is not None
     assert isinstance(divided.rest, ProduceRequest)
     assert [(t.name, [p.index for p in t.partition_data]) for t in divided.rest.topic_data] == [
         ("a", [0]),
         ("c", [0, 2]),
     ]
-    assert request.topic_data == topics, "the request is unchanged"
+    assert request_ == request("Produce", topic_data=topics), "the request is unchanged"
     handled = split(ApiKey.PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
     assert handled is not None
-    response = handled.failed
-    merge(level, request, response, divided.failed)
-    assert isinstance(response, ProduceResponse)
-    assert [(t.name, [(p.index, p.error_code) for p in t.partition_responses]) for t in response.responses] == [
+    merged = handled.failed
+    merge(level, request_, merged, divided.failed)
+    assert isinstance(merged, ProduceResponse)
+    assert [(t.name, [(p.index, p.error_code) for p in t.partition_responses]) for t in merged.responses] == [
         ("a", [(0, 0), (1, code)]),
         ("b", [(1, code)]),
         ("c", [(1, code), (0, 0), (2, 0)]),
@@ -171,33 +117,29 @@ def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
 
 
 def test_partition_of_one_of_several_groups_fails() -> None:
-    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=group, topics=topics) for group in ("g", "h")]
-    )
+    topics = [{"name": "t", "partition_indexes": [0, 1]}]
+    request_ = request("OffsetFetch", groups=[{"group_id": group, "topics": topics} for group in ("g", "h")])
     level = levels_of(9, 8)[PARTITION]
     code = ErrorCode.UNSTABLE_OFFSET_COMMIT
-    divided = split(9, 8, level, request, code, lambda item: item.group == "h" and item.partition == 0, {})
+    divided = split(9, 8, level, request_, code, lambda item: item.group == "h" and item.partition == 0, {})
     assert divided is not None
-    response = split(9, 8, level, divided.rest, ErrorCode.NONE, every, {})  # type: ignore[arg-type]  # there is a rest
-    assert response is not None
-    merge(level, request, response.failed, divided.failed)
+    handled = split(9, 8, level, divided.rest, ErrorCode.NONE, every, {})  # type: ignore[arg-type]  # there is a rest
+    assert handled is not None
+    merge(level, request_, handled.failed, divided.failed)
     found = [
         (group.group_id, [p.error_code for topic in group.topics for p in topic.partitions])
-        for group in response.failed.groups  # type: ignore[attr-defined]  # it is an OffsetFetchResponse
+        for group in handled.failed.groups  # type: ignore[attr-defined]  # it is an OffsetFetchResponse
     ]
     assert found == [("g", [0, 0]), ("h", [code, 0])]
 
 
 def test_failed_metadata_partition_keeps_its_replicas_and_has_no_leader() -> None:
-    partitions = [
-        MetadataResponsePartition(partition_index=i, leader_id=1, replica_nodes=[1], isr_nodes=[1]) for i in range(2)
-    ]
-    response = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+    partitions = [{"partition_index": i, "leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]} for i in range(2)]
+    metadata: Any = response("Metadata", topics=[{"name": "t", "partitions": partitions}])
     level = levels_of(3, 9)[PARTITION]
     code = ErrorCode.LEADER_NOT_AVAILABLE
-    assert overwrite(level, response, code, lambda item: item == ResponseItem("t", 1), {}) == 1
-    first, second = response.topics[0].partitions
+    assert overwrite(level, metadata, code, lambda item: item == ResponseItem("t", 1), {}) == 1
+    first, second = metadata.topics[0].partitions
     assert (first.error_code, first.leader_id) == (0, 1)
     assert (second.error_code, second.leader_id, second.replica_nodes) == (code, -1, [1])
 
@@ -225,104 +167,106 @@ def test_version_without_a_level_reports_errors_at_the_former_level(
 
 
 def test_null_lists_have_no_items() -> None:
-    for request, version in ((ElectLeadersRequest(topic_partitions=None), 2), (ListPartitionReassignmentsRequest(), 0)):
-        response = fail(api_of(type(request)).key, version, request, ErrorCode.REQUEST_TIMED_OUT)
-        assert error_codes(response) == [ErrorCode.REQUEST_TIMED_OUT]
+    for request_, version in (
+        (request("ElectLeaders", topic_partitions=None), 2),
+        (request("ListPartitionReassignments"), 0),
+    ):
+        failed = fail(api_of(type(request_)).key, version, request_, ErrorCode.REQUEST_TIMED_OUT)
+        assert error_codes(failed) == [ErrorCode.REQUEST_TIMED_OUT]
 
 
 FAILED = ErrorCode.REQUEST_TIMED_OUT
-NOT_WRITTEN = PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)
-NOT_ADDED = AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=FAILED)
-ALICE = EntityData(entity_type="user", entity_name="a")
-RESPONSES: dict[str, tuple[Message, int, Message]] = {
+NOT_WRITTEN = {"index": 2, "error_code": FAILED, "base_offset": -1}
+NOT_ADDED = {"partition_index": 1, "partition_error_code": FAILED}
+ALICE = {"entity_type": "user", "entity_name": "a"}
+RESPONSES: dict[str, tuple[Message, int, dict[str, Any]]] = {
     "Produce": (
-        ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(index=2)])]),
+        request("Produce", topic_data=[{"name": "t", "partition_data": [{"index": 2}]}]),
         9,
-        ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[NOT_WRITTEN])]),
+        {"responses": [{"name": "t", "partition_responses": [NOT_WRITTEN]}]},
     ),
     "FindCoordinator v3": (
-        FindCoordinatorRequest(key="g"),
+        request("FindCoordinator", key="g"),
         3,
-        FindCoordinatorResponse(error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1),
+        {"error_code": FAILED, "error_message": FAILED.message, "node_id": -1, "port": -1},
     ),
     "FindCoordinator v4": (
-        FindCoordinatorRequest(coordinator_keys=["g"]),
+        request("FindCoordinator", coordinator_keys=["g"]),
         4,
-        FindCoordinatorResponse(
-            error_code=FAILED,
-            error_message=FAILED.message,
-            node_id=-1,
-            port=-1,
-            coordinators=[Coordinator(key="g", error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1)],
-        ),
+        {
+            "error_code": FAILED,
+            "error_message": FAILED.message,
+            "node_id": -1,
+            "port": -1,
+            "coordinators": [
+                {"key": "g", "error_code": FAILED, "error_message": FAILED.message, "node_id": -1, "port": -1}
+            ],
+        },
     ),
     "AddPartitionsToTxn v3": (
-        AddPartitionsToTxnRequest(v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[1])]),
+        request("AddPartitionsToTxn", v3_and_below_topics=[{"name": "t", "partitions": [1]}]),
         3,
-        AddPartitionsToTxnResponse(
-            error_code=FAILED,
-            results_by_topic_v3_and_below=[AddPartitionsToTxnTopicResult(name="t", results_by_partition=[NOT_ADDED])],
-        ),
+        {
+            "error_code": FAILED,
+            "results_by_topic_v3_and_below": [{"name": "t", "results_by_partition": [NOT_ADDED]}],
+        },
     ),
     "DeleteTopics v5": (
-        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
+        request("DeleteTopics", topic_names=["t"], timeout_ms=1000),
         5,
-        DeleteTopicsResponse(responses=[DeletableTopicResult(name="t", error_code=FAILED)]),
+        {"responses": [{"name": "t", "error_code": FAILED}]},
     ),
     "DeleteTopics v6": (
-        DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=b"i" * 16)], timeout_ms=1000),
+        request("DeleteTopics", topics=[{"topic_id": b"i" * 16}], timeout_ms=1000),
         6,
-        DeleteTopicsResponse(responses=[DeletableTopicResult(name=None, topic_id=b"i" * 16, error_code=FAILED)]),
+        {"responses": [{"name": None, "topic_id": b"i" * 16, "error_code": FAILED}]},
     ),
     "CreateTopics, whose returned configs are not those of the request": (
-        CreateTopicsRequest(topics=[CreatableTopic(name="t", configs=[CreatableTopicConfig(name="retention.ms")])]),
+        request("CreateTopics", topics=[{"name": "t", "configs": [{"name": "retention.ms"}]}]),
         7,
-        CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=FAILED, error_message=None)]),
+        {"topics": [{"name": "t", "error_code": FAILED, "error_message": None}]},
     ),
     "AlterClientQuotas": (
-        AlterClientQuotasRequest(entries=[EntryData(entity=[ALICE])]),
+        request("AlterClientQuotas", entries=[{"entity": [ALICE]}]),
         1,
-        AlterClientQuotasResponse(
-            entries=[EntryResult(error_code=FAILED, error_message=FAILED.message, entity=[ALICE])]
-        ),
+        {"entries": [{"error_code": FAILED, "error_message": FAILED.message, "entity": [ALICE]}]},
     ),
     "DescribeUserScramCredentials": (
-        DescribeUserScramCredentialsRequest(users=[UserName(name="a")]),
+        request("DescribeUserScramCredentials", users=[{"name": "a"}]),
         0,
-        DescribeUserScramCredentialsResponse(
-            error_code=FAILED,
-            error_message=None,
-            results=[DescribeUserScramCredentialsResult(user="a", error_code=FAILED, error_message=None)],
-        ),
+        {
+            "error_code": FAILED,
+            "error_message": None,
+            "results": [{"user": "a", "error_code": FAILED, "error_message": None}],
+        },
     ),
     "ListPartitionReassignments": (
-        ListPartitionReassignmentsRequest(topics=[ListPartitionReassignmentsTopics(name="t", partition_indexes=[1])]),
+        request("ListPartitionReassignments", topics=[{"name": "t", "partition_indexes": [1]}]),
         0,
-        ListPartitionReassignmentsResponse(
-            error_code=FAILED,
-            error_message=None,
-            topics=[OngoingTopicReassignment(name="t", partitions=[OngoingPartitionReassignment(partition_index=1)])],
-        ),
+        {
+            "error_code": FAILED,
+            "error_message": None,
+            "topics": [{"name": "t", "partitions": [{"partition_index": 1}]}],
+        },
     ),
 }
 
 
 @pytest.mark.parametrize(("request_", "version", "expected"), RESPONSES.values(), ids=RESPONSES)
-def test_fully_failed_request_is_answered(request_: Message, version: int, expected: Message) -> None:
-    assert fail(api_of(type(request_)).key, version, request_, FAILED) == expected
+def test_fully_failed_request_is_answered(request_: Message, version: int, expected: dict[str, Any]) -> None:
+    api = api_of(type(request_))
+    assert fail(api.key, version, request_, FAILED) == response(api.name, **expected)
 
 
 def test_rejected_member_receives_its_id() -> None:
-    response = whole(11, JoinGroupRequest(member_id="m"), ErrorCode.MEMBER_ID_REQUIRED)
-    assert response == JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")
+    rejected = whole(11, request("JoinGroup", member_id="m"), ErrorCode.MEMBER_ID_REQUIRED)
+    assert rejected == response("JoinGroup", error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")
 
 
 def test_replicas_of_other_topics_are_moved() -> None:
-    results = [
-        AlterReplicaLogDirTopicResult(topic_name=name, partitions=[AlterReplicaLogDirPartitionResult()])
-        for name in ("a", "b")
-    ]
+    results: list[dict[str, Any]] = [{"topic_name": name, "partitions": [{}]} for name in ("a", "b")]
+    altered: Any = response("AlterReplicaLogDirs", results=results)
     level = levels_of(34, 2)[PARTITION]
     code = ErrorCode.LOG_DIR_NOT_FOUND
-    assert overwrite(level, AlterReplicaLogDirsResponse(results=results), code, lambda item: item.topic == "b", {}) == 1
-    assert [topic.partitions[0].error_code for topic in results] == [0, code]
+    assert overwrite(level, altered, code, lambda item: item.topic == "b", {}) == 1
+    assert [topic.partitions[0].error_code for topic in altered.results] == [0, code]

@@ -16,23 +16,7 @@ from sluice.broker.security.acl.acl import Acl
 from sluice.broker.share.sessions import MemberKey
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis import describe_share_group_offsets as api
-from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
-from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from sluice.protocol.apis.create_acls import CreateAclsRequest
-from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
 from sluice.protocol.apis.fetch import ReplicaState
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
-from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from sluice.protocol.apis.share_acknowledge import AcknowledgePartition, AcknowledgeTopic, ShareAcknowledgeRequest
-from sluice.protocol.apis.share_fetch import FetchPartition as ShareFetchPartition
-from sluice.protocol.apis.share_fetch import FetchTopic as ShareFetchTopic
-from sluice.protocol.apis.share_fetch import ShareFetchRequest
-from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
 from sluice.protocol.message import Message
 from sluice.protocol.uuids import printed_uuid
 from tests.support.access import TABLE, Access, Need
@@ -40,6 +24,7 @@ from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.group_members import joined, settled
 from tests.support.groups import commit_request, stable_group
+from tests.support.messages import request
 from tests.support.records import fetch
 from tests.support.share_groups import AT_ONCE, ShareMember
 from tests.support.streams_groups import StreamsMember, stateless
@@ -56,59 +41,63 @@ BROKER, GROUP = 4, 32  # config resource types
 
 
 def follower_fetch(topic_id: bytes) -> Message:
-    request = fetch(0, topic_id=topic_id)
-    request.replica_state = ReplicaState(replica_id=1)
-    return request
+    sent = fetch(0, topic_id=topic_id)
+    sent.replica_state = ReplicaState(replica_id=1)
+    return sent
 
 
 def describe_configs(kind: int, name: str) -> Message:
-    return DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=kind, resource_name=name)])
+    return request("DescribeConfigs", resources=[{"resource_type": kind, "resource_name": name}])
 
 
 def alter_configs(kind: int, name: str) -> Message:
-    return AlterConfigsRequest(resources=[AlterConfigsResource(resource_type=kind, resource_name=name)])
+    return request("AlterConfigs", resources=[{"resource_type": kind, "resource_name": name}])
 
 
 def incremental_alter_configs(kind: int, name: str) -> Message:
-    return IncrementalAlterConfigsRequest(resources=[IncrementalResource(resource_type=kind, resource_name=name)])
+    return request("IncrementalAlterConfigs", resources=[{"resource_type": kind, "resource_name": name}])
 
 
 def delete_acls(_: bytes) -> Message:
-    filter_ = DeleteAclsFilter(resource_type_filter=3, resource_name_filter="none", operation=1, permission_type=1)
-    return DeleteAclsRequest(filters=[filter_])
+    filter_ = {"resource_type_filter": 3, "resource_name_filter": "none", "operation": 1, "permission_type": 1}
+    return request("DeleteAcls", filters=[filter_])
 
 
 def offset_fetch_all(_: bytes) -> Message:
-    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="empty", topics=None)])
+    return request("OffsetFetch", groups=[{"group_id": "empty", "topics": None}])
 
 
 def share_fetch(topic_id: bytes) -> Message:
-    topics = [ShareFetchTopic(topic_id=topic_id, partitions=[ShareFetchPartition()])]
-    return ShareFetchRequest(group_id="share", member_id="member", max_records=1, topics=topics)
+    topics = [{"topic_id": topic_id, "partitions": [{}]}]
+    return request("ShareFetch", group_id="share", member_id="member", max_records=1, topics=topics)
 
 
 def share_acknowledge(topic_id: bytes) -> Message:
-    topics = [AcknowledgeTopic(topic_id=topic_id, partitions=[AcknowledgePartition()])]
-    return ShareAcknowledgeRequest(group_id="share", member_id="acknowledging", share_session_epoch=1, topics=topics)
+    topics = [{"topic_id": topic_id, "partitions": [{}]}]
+    return request(
+        "ShareAcknowledge", group_id="share", member_id="acknowledging", share_session_epoch=1, topics=topics
+    )
 
 
 # API and use: the request, where it differs from the one in test_handlers.py.
 REQUESTS: dict[tuple[str, str], Maker] = {
     ("Produce", "transactional"): lambda topic_id: produce_request(13, 0, 0, topic_id=topic_id),
     ("Fetch", "by a follower"): follower_fetch,
-    ("Metadata", "of all topics"): lambda _: MetadataRequest(topics=None),
-    ("Metadata", "that creates a topic"): lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="new")]),
+    ("Metadata", "of all topics"): lambda _: request("Metadata", topics=None),
+    ("Metadata", "that creates a topic"): lambda _: request("Metadata", topics=[{"name": "new"}]),
     ("OffsetFetch", "of all topics"): offset_fetch_all,
-    ("FindCoordinator", "of a group"): lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
-    ("FindCoordinator", "of a transactional id"): lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
-    ("FindCoordinator", "of a share partition"): lambda topic_id: FindCoordinatorRequest(
-        key_type=2, coordinator_keys=[f"share:{printed_uuid(topic_id)}:0"]
+    ("FindCoordinator", "of a group"): lambda _: request("FindCoordinator", coordinator_keys=["group"]),
+    ("FindCoordinator", "of a transactional id"): lambda _: request(
+        "FindCoordinator", key_type=1, coordinator_keys=["tx"]
+    ),
+    ("FindCoordinator", "of a share partition"): lambda topic_id: request(
+        "FindCoordinator", key_type=2, coordinator_keys=[f"share:{printed_uuid(topic_id)}:0"]
     ),
     ("ShareFetch", ""): share_fetch,
     ("ShareAcknowledge", ""): share_acknowledge,
     ("InitProducerId", "transactional"): lambda _: init_request(),
     ("AddPartitionsToTxn", "by a client"): lambda _: add_request(3, 0, 0),
-    ("CreateAcls", ""): lambda _: CreateAclsRequest(creations=[creation(resource_type=3)]),
+    ("CreateAcls", ""): lambda _: request("CreateAcls", creations=[creation(resource_type=3)]),
     ("DeleteAcls", ""): delete_acls,
     ("DescribeConfigs", "of a group"): lambda _: describe_configs(GROUP, "group"),
     ("DescribeConfigs", "of anything else"): lambda _: describe_configs(BROKER, ""),
@@ -116,9 +105,9 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("AlterConfigs", "of anything else"): lambda _: alter_configs(BROKER, ""),
     ("IncrementalAlterConfigs", "of a group"): lambda _: incremental_alter_configs(GROUP, "group"),
     ("IncrementalAlterConfigs", "of anything else"): lambda _: incremental_alter_configs(BROKER, ""),
-    ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
-    ("StreamsGroupDescribe", ""): lambda _: StreamsGroupDescribeRequest(group_ids=["members of streams"]),
-    ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
+    ("ConsumerGroupDescribe", ""): lambda _: request("ConsumerGroupDescribe", group_ids=["members"]),
+    ("StreamsGroupDescribe", ""): lambda _: request("StreamsGroupDescribe", group_ids=["members of streams"]),
+    ("DescribeTopicPartitions", "of all topics"): lambda _: request("DescribeTopicPartitions"),
     ("DescribeShareGroupOffsets", "of all topics"): lambda _: api.DescribeShareGroupOffsetsRequest(
         groups=[api.DescribeShareGroupOffsetsRequestGroup(group_id="share", topics=None)]
     ),

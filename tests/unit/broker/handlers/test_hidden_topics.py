@@ -5,16 +5,10 @@ from typing import Any
 import pytest
 
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, ResourceType
-from sluice.protocol.apis.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.describe_producers import DescribeProducersRequest, TopicRequest
-from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
-from sluice.protocol.apis.describe_topic_partitions import TopicRequest as PageTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.acls import acl, alice, secured_broker
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember
+from tests.support.messages import request
 from tests.support.virtual_broker import VirtualBroker
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -40,11 +34,8 @@ DELETE_ALL = acl(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
 def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | None, bytes, int, str | None]]:
     """Delete by names and ids as alice; return name, id, error and message of each result."""
-    states = [
-        DeleteTopicState(name=target) if isinstance(target, str) else DeleteTopicState(topic_id=target)
-        for target in targets
-    ]
-    response = alice(broker).call(DeleteTopicsRequest(topics=states, timeout_ms=1000), 6)
+    states = [{"name": target} if isinstance(target, str) else {"topic_id": target} for target in targets]
+    response = alice(broker).call(request("DeleteTopics", topics=states, timeout_ms=1000), 6)
     return [(result.name, result.topic_id, result.error_code, result.error_message) for result in response.responses]
 
 
@@ -93,10 +84,8 @@ def test_duplicate_name_and_id_of_an_unauthorized_topic_are_not_linked() -> None
 
 def create(broker: VirtualBroker, **counts: int) -> Any:
     """Create topics with these partition counts as alice; return the results."""
-    requested = [
-        CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in counts.items()
-    ]
-    return alice(broker).call(CreateTopicsRequest(topics=requested), 7).topics
+    requested = [{"name": name, "num_partitions": count, "replication_factor": 1} for name, count in counts.items()]
+    return alice(broker).call(request("CreateTopics", topics=requested), 7).topics
 
 
 def test_only_authorized_topics_are_created() -> None:
@@ -119,8 +108,8 @@ def test_unauthorized_topics_do_not_count_towards_the_partition_limit() -> None:
 
 def test_partitions_are_created_only_for_authorized_topics() -> None:
     broker = broker_with(acl(AclOperation.ALTER))
-    requested = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "secret", "none")]
-    response = alice(broker).call(CreatePartitionsRequest(topics=requested, timeout_ms=1000), 3)
+    requested = [{"name": name, "count": 2, "assignments": None} for name in ("t", "secret", "none")]
+    response = alice(broker).call(request("CreatePartitions", topics=requested, timeout_ms=1000), 3)
     assert {result.name: (result.error_code, result.error_message) for result in response.results} == {
         "t": (0, None),
         "secret": (DENIED, None),
@@ -139,9 +128,9 @@ def test_partitions_are_created_only_for_authorized_topics() -> None:
     ],
 )
 def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
-    config = AlterableConfig(name="max.message.bytes" if kind == 2 else "message.max.bytes", value=value)
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
-    response = alice(broker_with()).call(AlterConfigsRequest(resources=[resource]), 2)
+    config = {"name": "max.message.bytes" if kind == 2 else "message.max.bytes", "value": value}
+    resource = {"resource_type": kind, "resource_name": name, "configs": [config]}
+    response = alice(broker_with()).call(request("AlterConfigs", resources=[resource]), 2)
     assert response.responses[0].error_code == code
 
 
@@ -149,8 +138,8 @@ def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, 
 
 
 def test_invalid_topic_name_is_reported_before_authorization() -> None:
-    requested = [TopicRequest(name=name, partition_indexes=[0]) for name in ("t", "secret", "none", "?")]
-    response = alice(broker_with(acl(AclOperation.READ))).call(DescribeProducersRequest(topics=requested), 0)
+    requested = [{"name": name, "partition_indexes": [0]} for name in ("t", "secret", "none", "?")]
+    response = alice(broker_with(acl(AclOperation.READ))).call(request("DescribeProducers", topics=requested), 0)
     partitions = {topic.name: topic.partitions[0] for topic in response.topics}
     results = {name: (one.error_code, one.error_message) for name, one in partitions.items()}
     rejected = (DENIED, "Topic authorization failed.")
@@ -159,9 +148,9 @@ def test_invalid_topic_name_is_reported_before_authorization() -> None:
 
 
 def test_unauthorized_topics_come_last_in_a_page() -> None:
-    requested = [PageTopic(name=name) for name in ("secret", "none", "t")]
-    request = DescribeTopicPartitionsRequest(topics=requested, response_partition_limit=1)
-    response = alice(broker_with(DESCRIBE_T)).call(request, 0)
+    requested = [{"name": name} for name in ("secret", "none", "t")]
+    page = request("DescribeTopicPartitions", topics=requested, response_partition_limit=1)
+    response = alice(broker_with(DESCRIBE_T)).call(page, 0)
     results = [(topic.name, topic.error_code, topic.topic_authorized_operations) for topic in response.topics]
     assert results == [("t", 0, 1 << 8), ("none", DENIED, -(2**31)), ("secret", DENIED, -(2**31))]
 

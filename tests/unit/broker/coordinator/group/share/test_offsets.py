@@ -7,27 +7,11 @@ import pytest
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
-from sluice.protocol.apis.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-)
-from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import move_leader, pictured, reload_groups
 from tests.support.group_members import converge, joined, settled
 from tests.support.groups import fetch_request
+from tests.support.messages import request
 from tests.support.records import produce
 from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, share_group
 from tests.support.virtual_broker import Client, broker_with_topic
@@ -53,10 +37,9 @@ class Stage:
 
     def describe(self, topics: dict[str, list[int]] | None = None) -> Any:
         """Return (partition, start offset, lag, error) by topic."""
-        group = DescribeShareGroupOffsetsRequestGroup(group_id="group", topics=None)
-        if topics is not None:
-            group.topics = [DescribeShareGroupOffsetsRequestTopic(*one) for one in topics.items()]
-        [found] = self.client.call(DescribeShareGroupOffsetsRequest(groups=[group]), 1).groups
+        listed = [{"topic_name": name, "partitions": indexes} for name, indexes in (topics or {}).items()]
+        group = {"group_id": "group", "topics": None if topics is None else listed}
+        [found] = self.client.call(request("DescribeShareGroupOffsets", groups=[group]), 1).groups
         assert not found.error_code, found
         return {
             topic.topic_name: [
@@ -67,27 +50,24 @@ class Stage:
 
     def alter(self, topics: dict[str, dict[int, int]], group_id: str = "group") -> Any:
         altered = [
-            AlterShareGroupOffsetsRequestTopic(
-                topic_name=name,
-                partitions=[
-                    AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
-                    for index, offset in offsets.items()
-                ],
-            )
+            {
+                "topic_name": name,
+                "partitions": [{"partition_index": index, "start_offset": offset} for index, offset in offsets.items()],
+            }
             for name, offsets in topics.items()
         ]
-        return self.client.call(AlterShareGroupOffsetsRequest(group_id=group_id, topics=altered), 0)
+        return self.client.call(request("AlterShareGroupOffsets", group_id=group_id, topics=altered), 0)
 
     def delete_offsets(self, *topics: str, group_id: str = "group") -> Any:
-        named = [DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
-        return self.client.call(DeleteShareGroupOffsetsRequest(group_id=group_id, topics=named), 0)
+        named = [{"topic_name": topic} for topic in topics]
+        return self.client.call(request("DeleteShareGroupOffsets", group_id=group_id, topics=named), 0)
 
     def delete_group(self) -> ErrorCode:
-        [result] = self.client.call(DeleteGroupsRequest(groups_names=["group"]), 2).results
+        [result] = self.client.call(request("DeleteGroups", groups_names=["group"]), 2).results
         return ErrorCode(result.error_code)
 
     def describe_group(self, group_id: str = "group") -> Any:
-        [group] = self.client.call(ShareGroupDescribeRequest(group_ids=[group_id]), 1).groups
+        [group] = self.client.call(request("ShareGroupDescribe", group_ids=[group_id]), 1).groups
         return group
 
 
@@ -154,13 +134,10 @@ def test_altering_sets_offsets_of_existing_partitions_and_creates_the_group(stag
 
 def test_repeated_topic_of_an_alteration_is_returned_once(stage: Stage) -> None:
     topics = [
-        AlterShareGroupOffsetsRequestTopic(
-            topic_name=name,
-            partitions=[AlterShareGroupOffsetsRequestPartition(partition_index=one, start_offset=5) for one in indexes],
-        )
+        {"topic_name": name, "partitions": [{"partition_index": one, "start_offset": 5} for one in indexes]}
         for name, indexes in (("t", [0]), ("nowhere", [0]), ("t", [1]), ("nowhere", [1]), ("nothing", []))
     ]
-    response = stage.client.call(AlterShareGroupOffsetsRequest(group_id="group", topics=topics), 0)
+    response = stage.client.call(request("AlterShareGroupOffsets", group_id="group", topics=topics), 0)
     assert [
         (topic.topic_name, [(one.partition_index, one.error_code) for one in topic.partitions])
         for topic in response.responses
@@ -238,7 +215,7 @@ def test_deleting_a_group_deletes_its_state_first(stage: Stage) -> None:
 
 def test_deletion_of_a_group_waits_for_the_share_coordinator(stage: Stage) -> None:
     stage.emptied().persister.holds = True
-    stage.client.send(DeleteGroupsRequest(groups_names=["group"]), 2)
+    stage.client.send(request("DeleteGroups", groups_names=["group"]), 2)
     assert not stage.client.responses
     stage.persister.release()
     stage.broker.broker.actions.complete()
@@ -266,7 +243,7 @@ def test_share_groups_are_listed_by_type_and_state(stage: Stage) -> None:
     listed = {
         (kind, state): [
             (group.group_id, group.protocol_type, group.group_type, group.group_state)
-            for group in stage.client.call(ListGroupsRequest(types_filter=[kind], states_filter=[state]), 5).groups
+            for group in stage.client.call(request("ListGroups", types_filter=[kind], states_filter=[state]), 5).groups
         ]
         for kind in ("Share", "consumer")
         for state in ("empty", "stable")
