@@ -72,8 +72,9 @@ class MetadataPublisher:
         self._publish(update)
 
     def partition_deleted(self, partition: Partition) -> None:
-        for image in self._images():
-            image.partitions.pop(partition, None)
+        for broker in self._cluster.brokers.values():
+            if broker.metadata.image is not None:
+                broker.metadata.image.partitions.pop(partition, None)
 
     def brokers_changed(self) -> None:
         fenced = frozenset(self._cluster.fenced)
@@ -91,9 +92,6 @@ class MetadataPublisher:
                 images.setdefault(lag_ms, []).append(broker.metadata.image)
         for lag_ms, delayed in images.items():
             self._cluster.runtime.scheduler.schedule_once(lag_ms, partial(_update_images, update, delayed))
-
-    def _images(self) -> list[MetadataImage]:
-        return [broker.metadata.image for broker in self._cluster.brokers.values() if broker.metadata.image is not None]
 
 
 def _update_images(update: Callable[[MetadataImage], None], images: list[MetadataImage]) -> None:

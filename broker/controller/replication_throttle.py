@@ -50,7 +50,8 @@ class ReplicationThrottle:
         if wait_ms:
             return offset, wait_ms
         start = max(offset, log.log_start_offset)
-        read = log.read(start, self._fetch_bytes(follower), log.log_end_offset, True)
+        max_bytes = self._cluster.brokers[follower].config.integer("replica.fetch.max.bytes")
+        read = log.read(start, max_bytes, log.log_end_offset, True)
         for role in rates:
             self._debts[role].add(read.size)
         return read.next_offset if read.size else log.log_end_offset, self._wait_ms(rates)
@@ -66,6 +67,3 @@ class ReplicationThrottle:
         rate = self._cluster.brokers[node_id].config.value(f"{role}.replication.throttled.rate")
         assert rate is None or isinstance(rate, int)
         return rate
-
-    def _fetch_bytes(self, node_id: int) -> int:
-        return self._cluster.brokers[node_id].config.integer("replica.fetch.max.bytes")

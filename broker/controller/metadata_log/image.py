@@ -6,7 +6,7 @@ unregistered broker are ignored. Records of a transaction (KIP-868) apply at its
 """
 
 from collections.abc import Callable, Iterator
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -92,7 +92,8 @@ class MetadataImage:
                 yield settings.ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value)
         for entity, quotas in self.client_quotas.items():
             parts = [
-                settings.EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity, key=_type)
+                settings.EntityData(entity_type=type_, entity_name=name)
+                for type_, name in sorted(entity, key=itemgetter(0))
             ]
             for key, bound in quotas.items():
                 yield settings.ClientQuotaRecord(entity=parts, key=key, value=bound)
@@ -217,10 +218,6 @@ def _changed(before: list[V], after: list[V] | None) -> list[V]:
 
 def _elr(before: list[int] | None, after: list[int] | None) -> list[int] | None:
     return before if after is None else after or None  # Kafka writes null for an empty list
-
-
-def _type(part: tuple[str, str | None]) -> str:
-    return part[0]
 
 
 # Records that are kept as they are, and those that remove them: the attribute of the image, and the key.

@@ -41,8 +41,9 @@ def handle(ctx: RequestContext, request: api.OffsetFetchRequest, broker: Broker)
     groups = ctx.array(_fetch(ctx, broker, group, request.require_stable) for group in requested)
 
     def respond(errors: ReplicationErrors) -> api.OffsetFetchResponse:
+        # Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE.
         responses = [
-            _not_coordinator(ctx, group) if group.group_id in errors else found
+            _group_error(ctx, group, ErrorCode.NOT_COORDINATOR) if group.group_id in errors else found
             for group, found in zip(requested, groups, strict=True)
         ]
         if ctx.version >= _BATCHED_SINCE:
@@ -69,11 +70,6 @@ def _one_group(ctx: RequestContext, request: api.OffsetFetchRequest) -> api.Offs
             api.OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics
         ),
     )
-
-
-def _not_coordinator(ctx: RequestContext, requested: api.OffsetFetchRequestGroup) -> api.OffsetFetchResponseGroup:
-    # Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE.
-    return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
 def _of_one_group(ctx: RequestContext, group: api.OffsetFetchResponseGroup) -> api.OffsetFetchResponse:
