@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice.broker.broker import Broker
-from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
 from sluice.broker.requests.long_request import LongRequest
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS
@@ -110,8 +110,9 @@ class LargeRequests:
         outcome = self._handle(ctx, route, request)
         if long.suspended and not ctx.session.connection.waiting:
             free_arrays(request, long.pause)
-            if isinstance(outcome, Message):
-                free_arrays(outcome, long.pause)
+            response = outcome.response if isinstance(outcome, FetchOutcome) else outcome
+            if isinstance(response, Message):
+                free_arrays(response, long.pause)
             long.free()
 
 

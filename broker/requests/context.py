@@ -65,6 +65,31 @@ class Wait(Outcome):
         self.is_unanswered = False
 
 
+class FetchOutcome(Outcome):
+    """The response to a Fetch or ShareFetch, and what it has read, which depends on what is sent.
+
+    Args:
+        charged_bytes: The bytes that were charged before the read (KIP-13).
+    """
+
+    __slots__ = ()
+    response: Message
+    is_from_follower: bool
+    charged_bytes: int
+
+    @property
+    def read_bytes(self) -> int:
+        raise NotImplementedError
+
+    def sent(self) -> bool:
+        """Record that the response is sent; return whether it was changed, to open a session."""
+        raise NotImplementedError
+
+    def throttled(self, throttle_time_ms: int) -> Message:
+        """Return an empty response to a client above its quota."""
+        raise NotImplementedError
+
+
 class LastResponse(Outcome):
     """The outcome after which the connection ends: its last response, or None to end it at once."""
 
@@ -94,22 +119,6 @@ class RequestFault(Protocol):
 
     def sent(self) -> Wait | None:
         """Act after the frames are sent; may end the connection. Return the wait for which it is muted, if any."""
-
-
-class FetchInProgress(Protocol):
-    @property
-    def is_from_follower(self) -> bool: ...
-    @property
-    def read_bytes(self) -> int: ...
-    @property
-    def charged_bytes(self) -> int:
-        """The bytes that were charged before the read (KIP-13)."""
-
-    def sent(self, response: Message) -> bool:
-        """Record that `response` is sent; return whether it was changed, to open a session."""
-
-    def throttled(self, throttle_time_ms: int) -> Message:
-        """Return an empty response to a client above its quota."""
 
 
 class Sliced(Protocol):
@@ -154,7 +163,6 @@ class RequestContext:
         "correlation_id",
         "error_code",
         "fault",
-        "fetch",
         "long",
         "now_ms",
         "request_bytes",
@@ -175,7 +183,6 @@ class RequestContext:
         self.correlation_id = 0
         self.request_bytes = 0  # as in Kafka: header and body, without the size prefix
         self.now_ms = 0  # wall clock at the start of the read, or at the end of a wait
-        self.fetch: FetchInProgress | None = None
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
         self.long: Slicing | None = None  # until the response is sent, if the request may be suspended

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from sys import float_info
 
 from sluice.broker.journal.journal import Journal
-from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
+from sluice.broker.requests.context import NO_RESPONSE, FetchOutcome, Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS, ApiKey
@@ -73,7 +73,7 @@ class Throttler:
         charges: dict[Charge, ChargeResponse] = {
             Charge.PRODUCE_BYTES: self._charge_produce,
             Charge.FETCH_BYTES: self._charge_fetch,  # type: ignore[dict-item]  # a Fetch has a response
-            Charge.SHARE_FETCH_BYTES: self._charge_share_fetch,  # type: ignore[dict-item]  # as above
+            Charge.SHARE_FETCH_BYTES: self._charge_share_fetch,
             Charge.MUTATIONS: self._charge_mutation,
             Charge.REQUEST: self._charge_request,
             Charge.NONE: _charge_nothing,
@@ -161,20 +161,25 @@ class Throttler:
         return self._decide(ctx, response, throttle_ms, quotas.produce)
 
     def _charge_fetch(
-        self, ctx: RequestContext, response: Message | HeldRead, mode: ThrottlingMode | None = None
+        self, ctx: RequestContext, outcome: Message | FetchOutcome | HeldRead, mode: ThrottlingMode | None = None
     ) -> Verdict | HeldRead | None:
         """Charge the size of a Fetch response, except to a follower; in the mode of its version if `mode` is None.
 
         An empty response, to a client above its quota, is no part of the fetch session.
         """
-        if isinstance(response, HeldRead):  # charged already
-            return response
         quotas = self.quotas
-        fetch, ctx.fetch = ctx.fetch, None
+        fetch = None
+        if isinstance(outcome, Message):
+            response = outcome
+        elif isinstance(outcome, HeldRead):  # charged already
+            return outcome
+        else:
+            fetch, response = outcome, outcome.response
         if not quotas.fetch.quotas_enabled and quotas.request is None:
-            if fetch is not None:
-                fetch.sent(response)
-            return None
+            if fetch is None:
+                return None
+            fetch.sent()
+            return Verdict(response)
         body: EncodedBody
         if ctx.long is None:  # cheaper than `encode`
             body = []
@@ -192,7 +197,7 @@ class Throttler:
             verdict = mode.charge_fetch(self._charges, ctx, fetch, response, size, now_ms)
             if verdict is not None:
                 if fetch is not None and verdict.response is response:
-                    fetch.sent(response)
+                    fetch.sent()
                 return verdict
         # A throttle time is recorded already.
         if quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # type: ignore[attr-defined]  # both have it
@@ -200,15 +205,15 @@ class Throttler:
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
-        if fetch is not None and fetch.sent(response):
+        if fetch is not None and fetch.sent():
             return Verdict(response)  # encoded again, with the id of the session that it opens
         return Verdict(response, body, size)
 
-    def _charge_share_fetch(self, ctx: RequestContext, response: Message) -> Verdict | HeldRead | None:
+    def _charge_share_fetch(self, ctx: RequestContext, outcome: Response) -> Verdict | HeldRead | None:
         """Charge the size of a response as KIP-219 does; without a session, charge no bytes."""
-        if ctx.fetch is None:
-            return self._charge_request(ctx, response)
-        return self._charge_fetch(ctx, response, MODES[Throttling.MUTE])
+        if not isinstance(outcome, FetchOutcome):
+            return self._charge_request(ctx, outcome)
+        return self._charge_fetch(ctx, outcome, MODES[Throttling.MUTE])
 
     def _decide(
         self, ctx: RequestContext, response: Response, other_ms: int, manager: ClientQuotaManager | None

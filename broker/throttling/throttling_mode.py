@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sluice.broker.requests.context import FetchInProgress, Outcome, RequestContext
+from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
 from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
@@ -31,7 +31,7 @@ from .request_charges import RequestCharges
 from .verdict import HeldRead, Verdict
 
 _SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
-_Fetch = FetchInProgress | None  # None if the request names an unknown session
+_Fetch = FetchOutcome | None  # None if the request names an unknown session
 # In all functions, `other_ms` is the throttle time for bytes or mutations that `manager` requires, or 0.
 _Charge = Callable[[RequestCharges, RequestContext, Message | Outcome, int, "ClientQuotaManager | None", bool], Verdict]
 _ChargeFetch = Callable[[RequestCharges, RequestContext, _Fetch, Message, int, int], Verdict | None]

@@ -37,13 +37,10 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
         return intercepted.wait_before(hit.fault, self._takes_ms(intercepted, hit, ctx.request_bytes))
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
-        ctx = intercepted.ctx
-        if ctx.route.api_key != ApiKey.FETCH or ctx.fetch is None or isinstance(reply, Outcome):
+        fetched = intercepted.fetched
+        if fetched is None or not fetched.read_bytes or isinstance(reply, Outcome):
             return reply
-        read_bytes = ctx.fetch.read_bytes
-        if not read_bytes:
-            return reply
-        return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, read_bytes), reply)
+        return intercepted.wait_after(hit.fault, self._takes_ms(intercepted, hit, fetched.read_bytes), reply)
 
     @property
     def _latency_ms(self) -> float:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.fault import ALWAYS, CHANCE, SCHEDULE, TIME, Action, Fault, RuleOwner
-from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
+from sluice.broker.requests.context import ENDED, NO_RESPONSE, FetchOutcome, Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.throttling.verdict import HeldRead
 from sluice.protocol.apis import API_KEYS, ApiKey
@@ -122,6 +122,7 @@ class FaultExecution(Struct, eq=False):
     _finished: int = 0  # number of hits whose `after` was called
     _split_off: list[_SplitOffPart] = field(default_factory=list)
     _repeats: int = 0
+    fetched: FetchOutcome | None = None  # what the handler of a Fetch has read
     _then_close: CloseMethod | None = None
     _mute: Wait | None = None
 
@@ -140,9 +141,12 @@ class FaultExecution(Struct, eq=False):
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
+            self.fetched = None
             outcome = self._handle(self.ctx, self.request, self.broker)
             if _is_unfinished(outcome):
                 return outcome
+        if isinstance(outcome, FetchOutcome):
+            self.fetched, outcome = outcome, outcome.response
         while self._split_off:
             outcome = self._merge_back(self._split_off.pop(), outcome)
         while self._finished < len(self._hits):
@@ -151,7 +155,10 @@ class FaultExecution(Struct, eq=False):
             outcome = self._act(hit, outcome, hit.action.after, outcome)
             if isinstance(outcome, Wait):
                 break
-        return outcome
+        if self.fetched is None or isinstance(outcome, Outcome):
+            return outcome
+        self.fetched.response = outcome  # type: ignore[misc]  # a slot of the subclasses
+        return self.fetched
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
         for hit in self._hits:

@@ -33,9 +33,9 @@ def is_sent_unchanged(version: int, topic: Topic) -> bool:
 
 
 def respond_converted(
-    ctx: RequestContext, worker: Worker, reads: Sequence[PartitionRead], response: FetchResponse
+    ctx: RequestContext, worker: Worker, reads: Sequence[PartitionRead], response: FetchResponse, outcome: Outcome
 ) -> Message | Outcome:
-    """Return a response in the formats of an old client; `reads` are its partitions, in its order."""
+    """Return `outcome` when `response` has the formats of an old client; `reads` are its partitions, in order."""
     conversions = []
     found = (data for topic in response.responses for data in topic.partitions)
     for data, read in ctx.sliced(zip(found, reads, strict=True)):
@@ -52,15 +52,15 @@ def respond_converted(
         else:
             _fail(ctx, data, ErrorCode.UNSUPPORTED_VERSION)
     if not conversions:
-        return response
+        return outcome
 
-    def respond(converted: list[bytes | InvalidRecords]) -> FetchResponse:
+    def respond(converted: list[bytes | InvalidRecords]) -> Outcome:
         for conversion, records in zip(conversions, converted, strict=True):
             if isinstance(records, InvalidRecords):
                 _fail(ctx, conversion.data, records.code)
             else:
                 conversion.data.records = records
-        return response
+        return outcome
 
     def work() -> list[bytes | InvalidRecords]:
         return [conversion.convert() for conversion in conversions]

@@ -25,7 +25,7 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Messag
     response = fetch_one(ctx, broker, request)
     if response is not None:
         return response
-    fetch = ctx.fetch = begin_fetch(ctx, broker, request)
+    fetch = begin_fetch(ctx, broker, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
     waits = request.max_wait_ms > 0
@@ -34,9 +34,9 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Messag
             return fetch.finish()
     else:
         # Reading is by reference and costs no more than `is_ready`.
-        response = fetch.read()
+        fetch.read()
         if fetch.has_read_enough or not waits:
-            return response if ctx.version >= FORMATS_KNOWN_SINCE else fetch.converted(response)
+            return fetch if ctx.version >= FORMATS_KNOWN_SINCE else fetch.converted()
     return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.replicas.fetches, fetch.partitions())
 
 

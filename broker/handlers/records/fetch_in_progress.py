@@ -20,7 +20,7 @@ from sluice.broker.replica.fetch_session import (
 )
 from sluice.broker.replica.partition_reader import FailingReader, PartitionReader
 from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
-from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -102,7 +102,7 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
 
 
 def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Message | Outcome | None:
-    """Read, and set `ctx.fetch`; return None unless it is for one partition with records, in a session or without one.
+    """Return the response of a fetch for one partition with records, in a session or without one; else None.
 
     Most fetches are so. Only the choice of the partition is shorter than in `begin_fetch`.
     """
@@ -165,9 +165,6 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     assert partition is not None  # it was read
     response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
     is_unchanged = ctx.version >= FORMATS_KNOWN_SINCE or is_sent_unchanged(ctx.version, partition.topic)
-    if session is None and not has_quotas and is_unchanged:
-        partition.traffic.bytes_out += size  # nothing else depends on what is sent
-        return response
     epoch = 0
     if session is not None:
         broker.fetch_sessions.advance(session, ctx.now_ms)
@@ -175,9 +172,14 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
             trace.subject = partitions_subject([(item.topic_name, requested.partition)])
-    reads = (PartitionRead(item, size, data.high_watermark, data.log_start_offset),)
-    ctx.fetch = fetched = Fetched(ctx, broker, session, epoch, reads)
-    return response if is_unchanged else fetched.converted(response)
+    read = PartitionRead(item, size, data.high_watermark, data.log_start_offset)
+    if not has_quotas and is_unchanged:  # the response is sent for sure
+        partition.traffic.bytes_out += size
+        if session is not None:
+            session.record_sent(item, read)
+        return response
+    fetched = Fetched(ctx, broker, session, epoch, response, (read,))
+    return fetched if is_unchanged else fetched.converted()
 
 
 def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
@@ -196,13 +198,14 @@ def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_
     return reader
 
 
-class Fetched(Struct, eq=False):
+class Fetched(Struct, FetchOutcome, eq=False):
     """What a fetch has read, until its response is charged and sent."""
 
     _ctx: RequestContext
     _broker: Broker
     _session: FetchSession | None
     _epoch: int  # of the session; another one later means that a later request overtook this one
+    response: FetchResponse = None  # type: ignore[assignment]  # set by a `Fetch` when it has read
     _reads: Sequence[PartitionRead] = ()  # the partitions of the response, in its order
     is_from_follower: bool = False
     _opens_session: bool = False
@@ -212,11 +215,11 @@ class Fetched(Struct, eq=False):
     def read_bytes(self) -> int:
         return sum(read.size for read in self._reads)
 
-    def converted(self, response: FetchResponse) -> Message | Outcome:
-        """Return the response in the formats of an old client, converted in the worker if this takes long."""
-        return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, response)
+    def converted(self) -> Message | Outcome:
+        """Return this after its response is converted for an old client, in the worker if this takes long."""
+        return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, self.response, self)
 
-    def sent(self, response: Message) -> bool:
+    def sent(self) -> bool:
         ctx, session, reads = self._ctx, self._session, self._reads
         for read in reads if ctx.long is None else ctx.sliced(reads):
             item = read.item
@@ -225,7 +228,7 @@ class Fetched(Struct, eq=False):
             if session is not None:
                 session.record_sent(item, read)
         if session is None and self._opens_session:
-            assert isinstance(response, FetchResponse)
+            response = self.response
             response.session_id = self._broker.fetch_sessions.open(
                 ctx, reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
             )
@@ -289,9 +292,9 @@ class Fetch(Fetched, kw_only=True):
         return self._broker.throttler.charge_before_read(self._ctx, self.charged_bytes, self._respond)
 
     def _respond(self, throttle_time_ms: int) -> Message | Outcome:
-        response = self.read()
-        response.throttle_time_ms = throttle_time_ms
-        return response if self._ctx.version >= FORMATS_KNOWN_SINCE else self.converted(response)
+        self.read()
+        self.response.throttle_time_ms = throttle_time_ms
+        return self if self._ctx.version >= FORMATS_KNOWN_SINCE else self.converted()
 
     def size(self) -> int:
         remaining, size = self._max_bytes, 0
@@ -300,14 +303,17 @@ class Fetch(Fetched, kw_only=True):
             remaining, size = max(0, remaining - found), size + found
         return size
 
-    def read(self) -> FetchResponse:
-        """Read available records in order, within the limits; in a session, return only changed partitions."""
+    def read(self) -> None:
+        """Read available records in order, within the limits; in a session, only those of changed partitions."""
         ctx, session, reader = self._ctx, self._session, self._reader
         ctx.error_code = 0
         reads: list[PartitionRead] = []
         self._reads = reads
         if session is not None and session.epoch != self._epoch:
-            return self._overtaken()
+            # A later request of the session has overtaken this one.
+            self.has_read_enough = True
+            self.response = self._empty()
+            return
         self.has_read_enough = not self._known
         remaining, read_bytes = self._max_bytes, 0
         responses: list[FetchableTopicResponse] = []
@@ -343,12 +349,7 @@ class Fetch(Fetched, kw_only=True):
         response = FetchResponse(0, 0, 0 if session is None else session.id, responses)
         if self._leaders is not None:
             response.node_endpoints, self._leaders = list(self._leaders.values()), None
-        return response
-
-    def _overtaken(self) -> FetchResponse:
-        """Return a response for a request that a later one of the session has overtaken."""
-        self.has_read_enough = True
-        return self._empty()
+        self.response = response
 
     def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
         ctx = self._ctx

@@ -131,13 +131,12 @@ class _ShareFetch:
         if self._acknowledged is not None:
             self._ctx.resume(self._respond)
 
-    def _respond(self) -> Message:
+    def _respond(self) -> Outcome:
         assert self._acknowledged is not None
-        self._ctx.fetch = self._read
-        response = self._read.response(self._acknowledged)
+        self._read.response = self._read.respond(self._acknowledged)
         if self._request.share_session_epoch == FINAL_EPOCH:
             self._broker.share_partitions.release(self._session)
-        return response
+        return self._read
 
 
 class _DelayedShareFetch(DelayedOperation):

@@ -7,7 +7,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.coordinator.share.persisted import SharePartitionId
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Traffic
-from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.context import FetchOutcome, RequestContext
 from sluice.broker.share.aborted_records import fetched_batches
 from sluice.broker.share.delivery import Acquired, FetchedBatch
 from sluice.broker.share.sessions import INITIAL_EPOCH, ShareSession, TopicIdPartition
@@ -18,7 +18,7 @@ from sluice.protocol.errors import ErrorCode
 from .acknowledgements import Leaders, Results, topic_errors
 
 
-class ShareRead:
+class ShareRead(FetchOutcome):
     def __init__(
         self,
         ctx: RequestContext,
@@ -100,7 +100,7 @@ class ShareRead:
     def read_bytes(self) -> int:
         return sum(size for _, size in self._served)
 
-    def response(self, acknowledged: Results) -> api.ShareFetchResponse:
+    def respond(self, acknowledged: Results) -> api.ShareFetchResponse:
         ctx, session = self._ctx, self._session
         ctx.error_code = 0
         if session.epoch != self._epoch:
@@ -128,7 +128,7 @@ class ShareRead:
             ],
         )
 
-    def sent(self, _: object) -> bool:
+    def sent(self) -> bool:
         for traffic, size in self._served:
             traffic.bytes_out += size
         return False

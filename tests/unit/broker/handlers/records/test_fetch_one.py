@@ -88,7 +88,6 @@ def outcome(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple
     while not received:
         broker.advance(1)
     client.leave()
-    assert client.connection.ctx.fetch is None
     return (
         bytes(received),
         broker.now_ms - started_ms,
