@@ -88,19 +88,6 @@ def full(cls: type[Message], version: int) -> Message:
     return _full(cls, version, version in versions_of(cls).flexible)
 
 
-def untagged(message: Message) -> Message:
-    """Remove all tagged fields of `message` in place."""
-    message.unknown_tagged_fields = None
-    for field in fields_of(type(message)):
-        if field.tag is not None:
-            setattr(message, field.name, field.default)
-        values = getattr(message, field.name)
-        for value in values if isinstance(values, list) else [values]:
-            if isinstance(value, Message):
-                untagged(value)
-    return message
-
-
 def encoded(message: Message, version: int) -> bytes:
     """Return the bytes of `message` as one object."""
     parts: list[bytes | memoryview] = []

@@ -9,17 +9,14 @@ import pytest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 from sluice.protocol.records.batch import (
-    CREATE_TIME,
     HEADER_BYTES,
-    LOG_APPEND_TIME,
     add_to_sequence,
     batch_bounds,
     ensure_valid,
     iter_batches,
     read_header,
 )
-from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker
-from sluice.protocol.records.compression import NONE, ZSTD
+from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
@@ -34,42 +31,6 @@ BATCH = build_batch(
     transactional=True,
     partition_leader_epoch=5,
 )
-
-
-def test_header_has_the_built_values() -> None:
-    header = read_header(BATCH)
-    assert (header.base_offset, header.last_offset, header.record_count) == (40, 41, 2)
-    assert (header.size_in_bytes, header.magic, header.partition_leader_epoch) == (len(BATCH), 2, 5)
-    assert (header.base_timestamp, header.max_timestamp, header.timestamp_type) == (1000, 1001, CREATE_TIME)
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 2**31 - 1)
-    assert header.last_sequence == 0, "a sequence wraps from 2147483647 to 0"
-    assert (header.compression, header.is_transactional, header.is_control) == (NONE, True, False)
-    assert not header.has_delete_horizon
-
-
-def test_flags_and_codec_are_read_from_the_attributes() -> None:
-    batch = build_batch(
-        RECORDS,
-        base_offset=40,
-        compression=ZSTD,
-        timestamp_type=LOG_APPEND_TIME,
-        log_append_time=9,
-        delete_horizon_ms=8,
-    )
-    header = read_header(batch)
-    assert (header.compression, header.timestamp_type, header.max_timestamp) == (ZSTD, LOG_APPEND_TIME, 9)
-    assert header.has_delete_horizon
-    assert header.base_timestamp == 8
-    assert header.last_sequence == -1
-
-
-def test_transaction_marker_is_a_control_batch() -> None:
-    marker = build_transaction_marker(
-        COMMIT, offset=9, timestamp=1, producer_id=7, producer_epoch=2, coordinator_epoch=40, partition_leader_epoch=1
-    )
-    header = read_header(marker)
-    assert (header.is_control, header.is_transactional, header.base_offset, header.record_count) == (True, True, 9, 1)
-    assert marker.endswith(bytes.fromhex("08000000010c00000000002800"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import LOG_APPEND_TIME, batch_bounds
+from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.build import COMMIT, build_batch, build_transaction_marker
 from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from sluice.protocol.records.convert import down_convert
@@ -41,37 +41,15 @@ def test_all_fields_of_the_old_format_survive_and_headers_are_dropped(
     assert read(down_convert(build_batch(records, compression=codec), magic, 0)) == old(records, magic)
 
 
-@pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-def test_codec_is_kept_for_magic_1_and_0(codec: int) -> None:
-    newer = down_convert(build_batch(RECORDS, base_offset=10, compression=codec), 1, 0)
-    assert read_message(newer).compression == codec
-    older = down_convert(newer, 0, 0)
-    assert read(older) == old(RECORDS, 0)
-    assert older == build_message_set(old(RECORDS, 0), 0, compression=codec)
-
-
 def test_control_batches_are_dropped() -> None:
     data = build_batch(RECORDS, base_offset=10) + MARKER + build_batch([Record(13, 1, None, b"x")], base_offset=13)
     assert [record.offset for record in read(down_convert(data, 1, 0))] == [10, 11, 13]
     assert down_convert(MARKER, 1, 0) == b""
 
 
-@pytest.mark.parametrize(("codec", "offsets"), [(NONE, [11]), (GZIP, [10, 11])], ids=["uncompressed", "compressed"])
-def test_records_before_the_fetch_offset_are_dropped_unless_compressed(codec: int, offsets: list[int]) -> None:
-    data = build_batch(RECORDS, base_offset=10, compression=codec)
-    assert [record.offset for record in read(down_convert(data, 1, 11))] == offsets
-
-
 def test_batch_without_remaining_records_is_dropped() -> None:
     assert down_convert(build_batch(RECORDS, base_offset=10), 1, 12) == b""
     assert down_convert(build_batch([], base_offset=10, last_offset=12), 1, 0) == b""
-
-
-def test_log_append_time_is_kept() -> None:
-    data = build_batch(RECORDS, base_offset=10, timestamp_type=LOG_APPEND_TIME, log_append_time=555, compression=GZIP)
-    outer = read_message(down_convert(data, 1, 0))
-    assert (outer.timestamp, outer.timestamp_type) == (555, LOG_APPEND_TIME)
-    assert {record.timestamp for record in read(down_convert(data, 1, 0))} == {555}
 
 
 @pytest.mark.parametrize("magic", [0, 1])

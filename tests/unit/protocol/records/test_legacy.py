@@ -1,12 +1,11 @@
 """Message sets of magic 0 and 1: plain, compressed, nested, truncated and corrupt."""
 
 import pytest
-from aiokafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE, batch_bounds
+from sluice.protocol.records.batch import CREATE_TIME, NO_TIMESTAMP, batch_bounds
 from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
 from sluice.protocol.records.legacy import Message, build_message_set, encode_message, iter_messages, read_message
@@ -68,74 +67,12 @@ def test_messages_round_trip(magic: int, codec: int, records: list[Record], firs
     assert read(build_message_set(moved, magic, compression=codec)) == moved
 
 
-@pytest.mark.parametrize(
-    ("magic", "codec"),
-    # aiokafka refuses LZ4 of magic 0.
-    [(magic, codec) for magic in (0, 1) for codec in OLD_CODECS if (magic, codec) != (0, LZ4)],
-)
-@settings(max_examples=settings().max_examples // 6)
-@given(records=record_lists())
-def test_aiokafka_and_sluice_read_each_others_messages(magic: int, codec: int, records: list[Record]) -> None:
-    old = as_old(records, magic)
-    ours = build_message_set(old, magic, compression=codec)
-    theirs = LegacyRecordBatchBuilder(magic, codec, 2**30)
-    for record in old:
-        theirs.append(record.offset, max(record.timestamp, 0), record.key, record.value)
-    built = bytes(theirs.build())
-    assert read(built) == old
-    if codec == NONE:
-        assert built == ours
-        return
-    batch = LegacyRecordBatch(ours, magic)
-    assert batch.validate_crc()
-    assert [(r.offset, r.key, r.value) for r in batch] == [(r.offset, r.key, r.value) for r in old]
-
-
-def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1() -> None:
-    for magic, expected in ((0, [5, 6, 9]), (1, [0, 1, 4])):
-        outer = read_message(build_message_set(as_old(PLAIN, magic), magic, compression=GZIP))
-        assert outer.offset == 9
-        content = b"".join(build_message_set([r], magic) for r in as_old(PLAIN, magic))
-        inner = wrapper(0, magic, NONE, content).value
-        assert inner == content
-        assert [message.offset for message in iter_messages(wrapper(0, 1, GZIP, content))] == [5, 6, 9]
-        assert [message.offset - (5 if magic else 0) for message in iter_messages(outer)] == expected
-
-
 def test_magic_1_wrapper_offset_is_that_of_the_last_inner_message() -> None:
     content = build_message_set([Record(0, 1, None, b"a"), Record(1, 2, None, b"b")], 1)
     assert [message.offset for message in iter_messages(wrapper(101, 1, GZIP, content))] == [100, 101]
     code, message = refused(wrapper(1, 1, GZIP, build_message_set([Record(2, 1, None, None)], 1)))
     assert code == ErrorCode.INVALID_RECORD
     assert "wrapper offset '1' is less than the last inner message offset '2' and it is not zero" in message
-
-
-def test_log_append_time_of_the_wrapper_applies_to_inner_messages() -> None:
-    content = build_message_set(PLAIN, 1)
-    messages = list(iter_messages(wrapper(9, 1, GZIP, content, LOG_APPEND_TIME)))
-    assert {message.timestamp for message in messages} == {777}
-    assert {message.timestamp_type for message in messages} == {LOG_APPEND_TIME}
-    assert [message.timestamp for message in iter_messages(wrapper(9, 1, GZIP, content))] == [100, 90, 120]
-
-
-def test_magic_0_has_no_timestamps() -> None:
-    outer = read_message(build_message_set(as_old(PLAIN, 0), 0, compression=LZ4))
-    assert (outer.timestamp, outer.timestamp_type) == (NO_TIMESTAMP, NO_TIMESTAMP_TYPE)
-    mixed = next(iter(iter_messages(wrapper(0, 0, GZIP, build_message_set(PLAIN[:1], 1)))))
-    assert (mixed.timestamp, mixed.timestamp_type) == (100, NO_TIMESTAMP_TYPE)
-
-
-def test_log_append_time_is_written_into_messages_and_wrapper() -> None:
-    options = {"timestamp_type": LOG_APPEND_TIME, "log_append_time": 55}
-    plain = build_message_set(PLAIN, 1, **options)
-    outer = read_message(build_message_set(PLAIN, 1, compression=SNAPPY, **options))
-    assert [record.timestamp for record in read(plain)] == [55, 55, 55]
-    assert (outer.timestamp, outer.timestamp_type) == (55, LOG_APPEND_TIME)
-
-
-def test_wrapper_has_the_largest_timestamp_and_the_last_offset() -> None:
-    outer = read_message(build_message_set(PLAIN, 1, compression=GZIP))
-    assert (outer.offset, outer.timestamp, outer.key) == (9, 120, None)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -222,7 +159,3 @@ def test_message_too_small_for_its_magic_has_no_key_size() -> None:
 def test_offsets_must_increase() -> None:
     with pytest.raises(InvalidRecords, match="Illegal offset 5 following previous offset 5"):
         build_message_set([PLAIN[0], PLAIN[0]], 1)
-
-
-def test_empty_message_set_is_empty_bytes() -> None:
-    assert build_message_set([], 1, compression=GZIP) == b""

@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import HEADER_BYTES, LOG_APPEND_TIME, read_header
+from sluice.protocol.records.batch import HEADER_BYTES
 from sluice.protocol.records.build import build_batch, varint
-from sluice.protocol.records.compression import NAMES, NONE, SNAPPY, ZSTD
+from sluice.protocol.records.compression import NAMES, SNAPPY, ZSTD
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
 from sluice.protocol.records.record import Record, VarintError, iter_records, read_varint, read_varlong
 from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
@@ -34,42 +33,6 @@ def batch_of(section: bytes, count: int) -> bytes:
 def test_records_round_trip(codec: int, records: list[Record], base_offset: int) -> None:
     moved = [Record(r.offset + base_offset, r.timestamp, r.key, r.value, r.headers) for r in records]
     assert list(iter_records(build_batch(moved, base_offset=base_offset, compression=codec))) == moved
-
-
-@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=settings().max_examples // 5)
-@given(records=record_lists())
-def test_aiokafka_reads_our_batches(codec: int, records: list[Record]) -> None:
-    batch = DefaultRecordBatch(
-        build_batch(records, compression=codec, producer_id=5, producer_epoch=1, base_sequence=3)
-    )
-    assert batch.validate_crc()
-    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 1, 3)
-    read = [Record(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in batch]
-    assert read == records
-
-
-@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=settings().max_examples // 5)
-@given(records=record_lists())
-def test_aiokafka_batches_are_read(codec: int, records: list[Record]) -> None:
-    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)
-    for record in records:
-        builder.append(record.offset, record.timestamp, record.key, record.value, list(record.headers))
-    built = bytes(builder.build())
-    assert list(iter_records(built)) == records
-    if codec == NONE:
-        ours = build_batch(records, partition_leader_epoch=read_header(built).partition_leader_epoch)
-        assert built == ours, "uncompressed batches are equal byte for byte"
-
-
-def test_log_append_time_applies_to_all_records() -> None:
-    batch = build_batch(PLAIN, timestamp_type=LOG_APPEND_TIME, log_append_time=99)
-    assert {record.timestamp for record in iter_records(batch)} == {99}
-
-
-def test_empty_batch_has_no_records() -> None:
-    assert list(iter_records(build_batch([], base_offset=5, last_offset=9))) == []
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)

@@ -18,7 +18,6 @@ from sluice.client.admin import (
     NewTopic,
     OffsetAndMetadata,
     ResourceType,
-    ScramMechanism,
     TopicPartition,
     quota_entity,
 )
@@ -163,15 +162,3 @@ async def test_quotas() -> None:
         assert list(await admin.describe_client_quotas([of_users])) == [alice]
         (await admin.alter_client_quotas({alice: {"producer_byte_rate": None}})).all()
         assert list(await admin.describe_client_quotas()) == [everyone]
-
-
-async def test_scram_credentials() -> None:
-    async with cluster() as (admin, _):
-        for mechanism in ScramMechanism:  # a broker accepts one change per user and request
-            (await admin.alter_user_scram_credentials({("alice", mechanism): "secret"})).all()
-        found = await admin.describe_user_scram_credentials()
-        assert [info.mechanism for info in found["alice"]] == [1, 2]
-        (await admin.alter_user_scram_credentials({("alice", ScramMechanism.SCRAM_SHA_256): None})).all()
-        found = await admin.describe_user_scram_credentials(["alice", "bob"])
-        assert [info.iterations for info in found["alice"]] == [4096]
-        assert list(found.errors()) == ["bob"]

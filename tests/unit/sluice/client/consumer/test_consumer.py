@@ -18,7 +18,6 @@ from sluice.client.consumer import (
     NoSubscriptionError,
     OffsetAndMetadata,
     OffsetOutOfRangeError,
-    TopicPartition,
 )
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
@@ -44,17 +43,6 @@ class TestRecords:
             await stage.produce(*numbers(1200), config={"compression.type": compression, "batch.size": 3000})
             stage.consumer.assign([P0])
             assert await stage.read(1200) == numbers(1200)
-
-    async def test_records_of_all_partitions_arrive(self) -> None:
-        async with reading(broker_config=THREE) as stage:
-            for partition in range(3):
-                await stage.produce(*numbers(700, partition * 1000), partition=partition)
-            stage.consumer.assign([TopicPartition(TOPIC, partition) for partition in range(3)])
-            found = await stage.read(2100)
-            for partition in range(3):
-                expected = numbers(700, partition * 1000)
-                sent = set(expected)
-                assert [value for value in found if value in sent] == expected
 
     async def test_poll_returns_at_most_max_poll_records(self) -> None:
         async with reading({"max.poll.records": 10}) as stage:
@@ -148,12 +136,6 @@ class TestTransactions:
 
 
 class TestPositions:
-    async def test_position_starts_at_the_reset_policy(self) -> None:
-        async with reading({"auto.offset.reset": "latest"}) as stage:
-            await produce_and_assign(stage, 5)
-            assert await stage.consumer.position(P0) == 5
-            await stage.deliver(b"new")
-
     @pytest.mark.parametrize(("ago", "expected"), [("PT1H30M", [b"old", b"new"]), ("PT30M", [b"new"]), ("PT1S", [])])
     async def test_position_can_start_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
         async with reading({"auto.offset.reset": f"by_duration:{ago}"}) as stage:
@@ -281,19 +263,6 @@ class TestThrottling:
 
 
 class TestQuestions:
-    async def test_offset_queries_return_results(self) -> None:
-        async with reading() as stage:
-            await stage.produce(*numbers(4))
-            consumer = stage.consumer
-            assert await consumer.beginning_offsets([P0]) == {P0: 0}
-            assert await consumer.end_offsets([P0]) == {P0: 4}
-            found = await consumer.offsets_for_times({P0: 0, TopicPartition("u", 0): 0})
-            first = found[P0]
-            assert first is not None
-            assert first.offset == 0
-            assert found[TopicPartition("u", 0)] is None
-            assert await consumer.partitions_for(TOPIC) == [0]
-
     async def test_query_of_an_unknown_topic_times_out(self) -> None:
         async with reading(broker_config={"auto.create.topics.enable": "false"}) as stage:
             with pytest.raises(TimeoutException, match=r"^topic unknown was not known in time$"):

@@ -20,15 +20,6 @@ from tests.support.producing import TOPIC, producing, values_in
 
 
 class TestRecords:
-    @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-    async def test_records_are_written_in_order(self, compression: str) -> None:
-        values = [b"%d" % number * 20 for number in range(300)]
-        async with producing({"compression.type": compression, "batch.size": 2000}) as stage:
-            futures = [await stage.send(value) for value in values]
-            await stage.producer.flush()
-            assert [future.result().offset for future in futures] == list(range(1, 301))
-            assert stage.log() == values
-
     @pytest.mark.parametrize("acks", ["0", "1", "all"])
     async def test_futures_return_offsets_unless_acks_is_0(self, acks: str) -> None:
         async with producing({"acks": acks, "enable.idempotence": acks == "all"}) as stage:
@@ -38,13 +29,6 @@ class TestRecords:
             assert end.metadata is not None
             assert end.metadata.offset == (-1 if acks == "0" else 1)
             assert stage.log() == [b"v"]
-
-    async def test_records_of_one_key_share_a_partition(self) -> None:
-        async with producing(broker_config={"num.partitions": 4}) as stage:
-            sent = [await (await stage.producer.send(TOPIC, b"v", key=b"%d" % (n % 5))) for n in range(50)]
-            by_key = [{one.partition for one in sent[n::5]} for n in range(5)]
-            assert all(len(partitions) == 1 for partitions in by_key)
-            assert len(set.union(*by_key)) > 1
 
     async def test_records_without_a_key_change_partition_after_each_batch(self) -> None:
         async with producing({"batch.size": 1000}, broker_config={"num.partitions": 4}) as stage:
@@ -71,13 +55,6 @@ class TestRecords:
             late = await stage.send(b"after the flush")
             await asyncio.sleep(1)
             assert not late.done()
-
-    async def test_records_have_headers_and_timestamps(self) -> None:
-        async with producing() as stage:
-            sent = await (
-                await stage.producer.send(TOPIC, None, key=b"k", timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
-            )
-            assert sent.timestamp == 123
 
 
 class TestSending:
@@ -141,11 +118,6 @@ class TestSending:
             async with Producer(given) as producer:
                 with pytest.raises(KafkaException, match=r"16384 bytes exceeds buffer\.memory=10000"):
                     await producer.send(TOPIC, b"v")
-
-    async def test_invalid_topic_name_is_rejected(self) -> None:
-        async with producing() as stage:
-            with pytest.raises(KafkaException, match="not a topic"):
-                await stage.producer.send("not a topic", b"v")
 
 
 class TestClosing:

@@ -85,22 +85,6 @@ async def commit(producer: Producer, *values: bytes) -> None:
 
 @release
 class TestATransaction:
-    async def test_committed_transaction_is_read(self, release: str) -> None:
-        async with initialized(release) as (broker, producer):
-            for first in (b"a", b"c"):
-                await commit(producer, first, bytes([first[0] + 1]))
-            assert await committed(broker) == [b"a", b"b", b"c", b"d"]
-
-    async def test_aborted_transaction_is_not_read(self, release: str) -> None:
-        async with initialized(release) as (broker, producer):
-            await transaction(producer, b"sent and aborted")
-            await producer.flush()
-            await producer.abort_transaction()
-            await transaction(producer, b"never sent")
-            await producer.abort_transaction()
-            await commit(producer, b"committed")
-            assert await committed(broker) == [b"committed"]
-
     async def test_empty_transaction_ends_at_once(self, release: str) -> None:
         async with initialized(release) as (broker, producer):
             producer.begin_transaction()
