@@ -72,17 +72,6 @@ async def test_timed_out_call_is_retried(call: str) -> None:
     assert admin.calls.count(call) == 3
 
 
-async def test_retries_end_at_half_of_the_poll_interval() -> None:
-    admin = FakeAdmin()
-    admin.topics = {"lines": 4}
-    admin.call_errors = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
-    began_ms = now_ms()
-    with pytest.raises(TimeoutException, match=f"topics {CHANGELOG} were not ready within 10000 ms"):
-        await prepared(admin, 20_001)
-    assert now_ms() - began_ms == 10_000
-    assert len(admin.calls) == 1 + 2 * 101
-
-
 FATAL = {
     "no source": ({}, {}, "source topic lines does not exist"),
     "other partitions": ({CHANGELOG: 3}, {}, f"topic {CHANGELOG}: expected 4 partitions, got 3"),

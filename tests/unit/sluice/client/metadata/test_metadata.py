@@ -88,38 +88,12 @@ class TestWhen:
             assert {metadata.time_to_next_update_ms(waits[-1]) for _ in range(20)} == {0}
         assert waits == sorted(set(waits)), "each failure draws a new backoff"
 
-    def test_failed_attempts_back_off_exponentially(self, metadata: Metadata) -> None:
-        now_ms, waits = 0.0, []
-        for _ in range(6):
-            metadata.failed_update(now_ms)
-            waits.append(metadata.time_to_next_update_ms(now_ms))
-            now_ms += waits[-1]
-        assert waits == [100, 200, 400, 800, 1000, 1000]
-
     def test_successful_response_resets_the_backoff(self, metadata: Metadata) -> None:
         metadata.failed_update(0.0)
         metadata.failed_update(100.0)
         update(metadata, 300.0, topic())
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300.0) == 100
-
-    def test_responses_without_news_back_off_exponentially(self, metadata: Metadata) -> None:
-        now_ms, waits = 0.0, []
-        update(metadata, now_ms, topic())
-        for _ in range(6):
-            update(metadata, now_ms, topic())
-            metadata.request_update()
-            waits.append(metadata.time_to_next_update_ms(now_ms))
-            now_ms += waits[-1]
-        assert waits == [100, 200, 400, 800, 1000, 1000]
-
-    def test_responses_without_news_do_not_back_off_under_the_kip(self) -> None:
-        metadata = Metadata(backoff(), 300_000, equivalent_backoff=None)
-        metadata.bootstrap(["a:9092"])
-        for _ in range(4):
-            update(metadata, 0.0, topic())
-        metadata.request_update()
-        assert metadata.time_to_next_update_ms(0.0) == 100
 
     @pytest.mark.parametrize(
         "news",

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -172,16 +171,6 @@ class TestConnecting:
         setup.advance(2000)
         assert setup.client.metadata.cluster.nodes == {1: NODE}
         assert setup.client.last_failure is None
-
-    def test_connection_setup_times_out_after_ten_then_twenty_seconds(self) -> None:
-        setup = Setup(metadata_recovery_strategy="none", reconnect_backoff_ms="0")
-        setup.broker.hangs = True
-        setup.wakeup(60_000)
-        attempts = setup.broker.attempted_at_ms
-        gaps = [later - earlier for earlier, later in pairwise(attempts)]
-        # Timeouts fire 1 ms after their duration. Metadata waits for a separate backoff after each failure.
-        assert [round(gap, -3) for gap in gaps] == [10_000, 20_000]
-        assert all(gap >= timeout + 1 for gap, timeout in zip(gaps, (10_000, 20_000), strict=True))
 
     def test_idle_connection_is_closed(self) -> None:
         setup = Setup(connections_max_idle_ms="1000").connected()
@@ -420,18 +409,6 @@ class TestThrottling:
         setup.advance(1)
         assert setup.failures()[1:] == [(1501, "TimeoutException")]
 
-    def test_reconnect_does_not_end_a_throttle(self) -> None:
-        setup = Setup().connected()
-        setup.throttle(5000)
-        setup.broker.drop()
-        for _ in range(1000):
-            setup.client.ready(NODE, setup.now_ms)
-            setup.advance(1)
-        assert setup.client.states.is_connected(1)
-        assert not setup.client.ready(NODE, setup.now_ms)
-        setup.advance(4000)
-        assert setup.client.ready(NODE, setup.now_ms)
-
     def test_throttle_times_are_counted_by_node(self) -> None:
         setup = Setup().connected()
         setup.throttle(300)
@@ -547,11 +524,6 @@ class TestRebootstrap:
         other.drop()
         other.received.clear()
         return setup, other
-
-    def test_rebootstrap_after_all_nodes_are_unreachable(self) -> None:
-        setup, other = self.moved(reconnect_backoff_ms="500")
-        setup.advance(2000)
-        assert other.requests("Metadata")
 
     def test_rebootstrap_can_be_disabled(self) -> None:
         setup, other = self.moved(reconnect_backoff_ms="500", metadata_recovery_strategy="none")

@@ -171,11 +171,6 @@ class TestSplitting:
 
 
 class TestTime:
-    def test_batch_expires_at_the_delivery_timeout(self) -> None:
-        batch = batch_of(RECORDS[0])
-        assert not batch.has_expired(100, 599.9)
-        assert batch.has_expired(100, 600)
-
     def test_waited_time_counts_from_the_last_attempt(self) -> None:
         batch = batch_of(RECORDS[0])
         assert batch.waited_ms(520) == 20

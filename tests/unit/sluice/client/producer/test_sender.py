@@ -8,7 +8,7 @@ import pytest
 
 from sluice.client.backoff import StaticBackoff
 from sluice.client.config import producer_config
-from sluice.client.errors import ApiException, KafkaException, TimeoutException
+from sluice.client.errors import ApiException, KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer.batch import Codec, RecordMetadata
 from sluice.client.producer.buffer_pool import BufferPool
@@ -218,16 +218,6 @@ def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> Non
     assert end.result is not None
 
 
-@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
-def test_fatal_error_fails_at_once(sending: Sending, code: ErrorCode) -> None:
-    sending.one.responses["Produce"] = lambda request: produce_response(request, code)
-    (end,) = sending.put(b"a")
-    sending.run(500)
-    assert len(sending.produced) == 1
-    assert end.error is not None
-    assert sending.records.pool.available == sending.records.pool.total
-
-
 def test_invalid_records_are_reported_individually(sending: Sending) -> None:
     wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
     sending.one.responses["Produce"] = lambda request: produce_response(
@@ -240,31 +230,6 @@ def test_invalid_records_are_reported_individually(sending: Sending) -> None:
         "no key",
         "it was in a batch with invalid records, which was not written",
     ]
-
-
-@pytest.mark.parametrize("retries", [0, 1, 3])
-def test_retries_limit_the_attempts(retries: int) -> None:
-    sending = Sending(retries=retries)
-    sending.one.responses["Produce"] = lambda request: produce_response(request, ErrorCode.NOT_ENOUGH_REPLICAS)
-    (end,) = sending.put(b"a")
-    sending.run(1000)
-    assert len(sending.produced) == retries + 1
-    assert end.error is not None
-
-
-def test_too_large_batch_is_split_without_using_a_retry() -> None:
-    sending = Sending(retries=0)
-
-    def small_ones(request: ReceivedRequest) -> ProduceResponse:
-        size = len(request.message.topic_data[0].partition_data[0].records)
-        return produce_response(request, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
-
-    sending.one.responses["Produce"] = small_ones
-    ends = sending.put(*[bytes(300)] * 3)
-    sending.run(50)
-    assert len(sending.produced) > 3
-    assert all(end.result is not None for end in ends)
-    assert not sending.sender.has_work
 
 
 def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
@@ -382,27 +347,6 @@ def test_producer_id_is_requested_when_a_node_is_reachable_again() -> None:
 
 
 class TestTime:
-    def test_queued_batch_expires(self, sending: Sending) -> None:
-        sending.one.refuses = sending.two.refuses = True
-        sending.one.drop()
-        sending.two.drop()
-        sending.run(1)
-        began_ms = sending.network.now_ms
-        (end,) = sending.put(b"a")
-        sending.run(DELIVERY_MS + 10)
-        assert isinstance(end.error, TimeoutException)
-        assert str(end.error).startswith("Expiring 1 record(s) for t-0: 10000 ms has passed since batch creation")
-        assert end.at_ms == began_ms + DELIVERY_MS
-
-    def test_expiry_does_not_cancel_the_request(self, sending: Sending) -> None:
-        sending.client.request_timeout_ms = 3 * DELIVERY_MS
-        began_ms = sending.network.now_ms
-        sending.one.responses["Produce"] = lambda _: None
-        (end,) = sending.put(b"a")
-        sending.run(DELIVERY_MS + 10)
-        assert end.at_ms == began_ms + DELIVERY_MS
-        assert sending.client.in_flight(1) == 1
-
     def test_retried_batch_expires_behind_a_younger_one(self, sending: Sending) -> None:
         """The retried batch also follows the younger one in the list of requests in flight."""
         sending.one.responses["Produce"] = lambda _: None

@@ -23,7 +23,7 @@ from sluice.client.consumer.group.consumer_coordinator import assignors_of
 from sluice.client.consumer.group.group_member import GroupMember
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.errors import ConfigError
-from tests.support.consuming import P0, TOPIC, Reading, Settings, reading, values_of
+from tests.support.consuming import P0, TOPIC, Reading, Settings, reading
 
 FOUR: dict[str, str | float] = {"num.partitions": 4, "group.initial.rebalance.delay.ms": 0}
 ALL = {TopicPartition(TOPIC, index) for index in range(4)}
@@ -129,17 +129,6 @@ class TestMembers:
                 await until_assigned(stage.consumer, 2)
                 assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(1, "", 0)}
 
-    async def test_static_member_keeps_its_assignment_after_a_restart(self) -> None:
-        async with reading(broker_config=FOUR) as stage:
-            config = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "group.instance.id": "i"}
-            generations = []
-            for _ in range(2):
-                async with Consumer(config) as consumer:
-                    await join(consumer)
-                    generations.append(consumer.group_metadata().id)
-                await asyncio.sleep(5)
-            assert generations == [1, 1]
-
     async def test_member_that_does_not_poll_leaves_the_group(self) -> None:
         config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
         async with reading({**config, "enable.auto.commit": "false"}, broker_config=FOUR) as stage:
@@ -192,21 +181,6 @@ class TestMembers:
 
 
 class TestCommits:
-    async def test_next_consumer_starts_at_the_committed_offset(self) -> None:
-        settings: Settings = {"group.id": "g", "enable.auto.commit": "false", "max.poll.records": 4}
-        async with reading(settings, broker_config={"group.initial.rebalance.delay.ms": 0}) as stage:
-            await stage.produce(*[b"%d" % number for number in range(10)])
-            config: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "max.poll.records": 4}
-            stage.consumer.subscribe([TOPIC])
-            assert len(await stage.read(4)) == 4
-            await stage.consumer.commit()
-            assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(4, "", 0)}
-            await stage.consumer.close()
-            async with Consumer(config) as consumer:
-                consumer.subscribe([TOPIC])
-                records = await consumer.poll(10_000)
-                assert values_of(records) == [b"4", b"5", b"6", b"7"]
-
     async def test_assignment_that_changes_during_the_lookup_starts_at_committed_offsets(self) -> None:
         async with reading({"group.id": "g", "client.id": "late"}, broker_config=FOUR) as stage:
             for index in range(4):

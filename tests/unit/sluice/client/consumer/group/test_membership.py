@@ -242,13 +242,6 @@ class TestHeartbeats:
             await member.beat(SESSION_MS + 100)
             assert stage.request_times_ms("FindCoordinator")[:2] == [0, SESSION_MS]
 
-    async def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
-        async with joined_member() as (stage, member):
-            await member.beat(POLL_MS + 2000)
-            (left,) = stage.one.requests("LeaveGroup")
-            assert left.at_ms == pytest.approx(POLL_MS, abs=20)
-            assert member.membership.has_no_generation
-
 
 @pytest.mark.parametrize(("instance_id", "leaves"), [(None, True), ("i", False)], ids=["dynamic", "static"])
 async def test_closing_leaves_the_group_except_for_static_members(instance_id: str | None, leaves: bool) -> None:
