@@ -25,9 +25,7 @@ class AlterShareGroupOffsetsRequest(Message):
 
 class AlterShareGroupOffsetsResponsePartition(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[
-        int16, V(errors="UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR")
-    ] = 0
+    error_code: Annotated[int16, V(errors="share_offset")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 

@@ -39,9 +39,8 @@ class ConsumerGroupHeartbeatResponse(Message):
     error_code: Annotated[
         int16,
         V(
-            errors="any coordinator UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH UNSUPPORTED_ASSIGNOR"
-            " UNRELEASED_INSTANCE_ID GROUP_MAX_SIZE_REACHED INVALID_REGULAR_EXPRESSION"
-            " TOPIC_AUTHORIZATION_FAILED FENCED_INSTANCE_ID GROUP_ID_NOT_FOUND"
+            errors="any heartbeat UNSUPPORTED_ASSIGNOR UNRELEASED_INSTANCE_ID INVALID_REGULAR_EXPRESSION"
+            " FENCED_INSTANCE_ID"
         ),
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None

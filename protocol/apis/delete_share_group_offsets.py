@@ -20,9 +20,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 class DeleteShareGroupOffsetsResponseTopic(Message):
     topic_name: Annotated[string, V(entity="topicName")] = ""
     topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
-    error_code: Annotated[
-        int16, V(errors="UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR")
-    ] = 0
+    error_code: Annotated[int16, V(errors="share_offset")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 

@@ -24,10 +24,7 @@ class DeleteShareGroupStateRequest(Message):
 
 class PartitionResult(Message):
     partition: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[
-        int16,
-        V(errors="any share_coordinator GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_OR_PARTITION FENCED_STATE_EPOCH"),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any share_state FENCED_STATE_EPOCH")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 

@@ -25,10 +25,7 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 class PartitionResult(Message):
     partition: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[
-        int16,
-        V(errors="any share_coordinator GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any share_state FENCED_LEADER_EPOCH")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     state_epoch: int32 = 0
     leader_epoch: int32 = 0

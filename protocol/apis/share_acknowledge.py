@@ -47,13 +47,7 @@ class ShareAcknowledgeTopicResponse(Message):
 
 class ShareAcknowledgeResponse(Message):
     throttle_time_ms: int32 = 0
-    error_code: Annotated[
-        int16,
-        V(
-            errors="any GROUP_AUTHORIZATION_FAILED SHARE_SESSION_NOT_FOUND"
-            " INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED"
-        ),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any share_session")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     acquisition_lock_timeout_ms: Annotated[int32, V("2+")] = 0
     responses: Annotated[list[ShareAcknowledgeTopicResponse], V(answers="topics")] = []

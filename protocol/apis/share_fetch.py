@@ -87,13 +87,7 @@ class NodeEndpoint(Message):
 
 class ShareFetchResponse(Message):
     throttle_time_ms: int32 = 0
-    error_code: Annotated[
-        int16,
-        V(
-            errors="any GROUP_AUTHORIZATION_FAILED SHARE_SESSION_NOT_FOUND"
-            " INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED"
-        ),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any share_session")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     acquisition_lock_timeout_ms: Annotated[int32, V("1+")] = 0
     responses: Annotated[list[ShareFetchableTopicResponse], V(answers="topics")] = []

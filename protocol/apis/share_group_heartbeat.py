@@ -30,14 +30,7 @@ class Assignment(Message):
 
 class ShareGroupHeartbeatResponse(Message):
     throttle_time_ms: int32 = 0
-    error_code: Annotated[
-        int16,
-        V(
-            errors="any coordinator UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH"
-            " GROUP_ID_NOT_FOUND GROUP_MAX_SIZE_REACHED"
-            " TOPIC_AUTHORIZATION_FAILED"
-        ),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any heartbeat")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     member_id: Annotated[string | None, V("0+", null="0+")] = None
     member_epoch: int32 = 0

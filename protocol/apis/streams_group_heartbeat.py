@@ -104,12 +104,8 @@ class StreamsGroupHeartbeatResponse(Message):
     error_code: Annotated[
         int16,
         V(
-            errors="any coordinator UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH"
-            " UNRELEASED_INSTANCE_ID FENCED_INSTANCE_ID"
-            " GROUP_ID_NOT_FOUND GROUP_MAX_SIZE_REACHED"
-            " TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED"
-            " STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH"
-            " STREAMS_TOPOLOGY_FENCED"
+            errors="any heartbeat UNRELEASED_INSTANCE_ID FENCED_INSTANCE_ID CLUSTER_AUTHORIZATION_FAILED"
+            " STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH STREAMS_TOPOLOGY_FENCED"
         ),
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None

@@ -13,8 +13,8 @@ from sluice.protocol.apis import api_of
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions
 
-from .decoder_source import decode_prefix_source, decode_sliced_source, decode_source
-from .encoder_source import encode_sliced_source, encode_source
+from .decoder_source import decode_source
+from .encoder_source import encode_source
 from .source import Source
 from .wire import Parts
 
@@ -23,14 +23,6 @@ Decoder = Callable[[memoryview, int, int], M]
 PrefixDecoder = Callable[[memoryview, int, int], tuple[M, int]]
 Encoder = Callable[[M, Parts], None]
 
-Generator = Callable[[type[Message], int, bool], Source]
-_GENERATORS: dict[str, Generator] = {
-    "decode": decode_source,
-    "decode_prefix": decode_prefix_source,
-    "encode": encode_source,
-    "decode_sliced": decode_sliced_source,
-    "encode_sliced": encode_sliced_source,
-}
 # Pieces of a response from this size on are not joined with others.
 _LARGE_PART_BYTES = 64 * 1024
 
@@ -98,17 +90,17 @@ def decode_single(cls: type[M], version: int) -> "Callable[[memoryview, int, int
     """Return a decoder that returns None for messages of another shape than `SINGLE`; None without `SINGLE`."""
     if cls.SINGLE is None:
         return None
-    generated = _generate(_single_generator("decode_prefix"), cls, version)
+    generated = _generate("decode_prefix", cls, version, single=True)
     generated.use("general", lambda *_: (None, 0))
     decode = _load("decode_prefix_single", cls, version, generated)
     return lambda buf, pos, end: decode(buf, pos, end)[0]  # type: ignore[index]  # generated
 
 
 def source(cls: type[Message], version: int) -> str:
-    generators: list[Generator] = [decode_source, encode_source]
+    generated = [_generate(kind, cls, version) for kind in ("decode", "encode")]
     if cls.SINGLE is not None:
-        generators = [*(_single_generator(kind) for kind in ("decode", "encode")), *generators]
-    return "\n\n".join(_generate(generator, cls, version).text() for generator in generators)
+        generated = [*(_generate(kind, cls, version, single=True) for kind in ("decode", "encode")), *generated]
+    return "\n\n".join(each.text() for each in generated)
 
 
 def load(generated: Source, name: str, file: str) -> Callable[..., object]:
@@ -127,14 +119,14 @@ def versions_of(cls: type[Message]) -> Versions:
 
 @cache
 def general(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
-    return _load(kind, cls, version, _generate(_GENERATORS[kind], cls, version))
+    return _load(kind, cls, version, _generate(kind, cls, version))
 
 
 @cache
 def _function(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
     if cls.SINGLE is None:
         return general(kind, cls, version)
-    generated = _generate(_single_generator(kind), cls, version)
+    generated = _generate(kind, cls, version, single=True)
 
     def compile_general(*args: object) -> object:
         function = generated.objects["general"] = general(kind, cls, version)
@@ -144,16 +136,15 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
     return _load(f"{kind}_single", cls, version, generated)
 
 
-def _single_generator(kind: str) -> Generator:
-    from . import single_element
-
-    return single_element.GENERATORS[kind]
-
-
-def _generate(generator: Generator, cls: type[Message], version: int) -> Source:
+def _generate(kind: str, cls: type[Message], version: int, *, single: bool = False) -> Source:
     versions = versions_of(cls)
     assert versions.min <= version <= versions.max, f"{cls.__name__} has no version {version}"
-    return generator(cls, version, version in versions.flexible)
+    flexible = version in versions.flexible
+    if single:
+        from .single_element import single_source
+
+        return single_source(kind, cls, version, flexible)
+    return (encode_source if kind.startswith("encode") else decode_source)(kind, cls, version, flexible)
 
 
 def _load(name: str, cls: type[Message], version: int, generated: Source) -> Callable[..., object]:

@@ -3,7 +3,6 @@
 A single unpack reads consecutive fixed-size fields, the string before them and the length of the next variable part.
 """
 
-from collections.abc import Callable
 from functools import cache, partial
 from struct import Struct, calcsize
 
@@ -28,51 +27,23 @@ from .source import (
 )
 
 
-def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    def ending(source: Source) -> None:
-        source.line("if pos != end:")
-        source.line("    raise wrong_end(pos - end)")
-        source.line("return message")
-
-    return _source("decode", cls, version, flexible, ending)
-
-
-def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _source("decode_prefix", cls, version, flexible, _prefix_ending)
-
-
-def decode_sliced_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _source("decode_sliced", cls, version, flexible, _prefix_ending, sliced=True)
-
-
-def _prefix_ending(source: Source) -> None:
-    source.line("if pos > end:")
-    source.line("    raise wrong_end(pos - end)")
-    source.line("return message, pos")
-
-
-def _source(
-    name: str,
-    cls: type[Message],
-    version: int,
-    flexible: bool,
-    ending: Callable[[Source], None],
-    *,
-    sliced: bool = False,
-) -> Source:
+def decode_source(kind: str, cls: type[Message], version: int, flexible: bool) -> Source:
+    """Generate a decoder: `decode` of a whole buffer, `decode_prefix`, or `decode_sliced` with pauses."""
     source = Source()
     source.use("read_varint", wire.read_varint)
     source.use("UNREADABLE", wire.UNREADABLE)
     source.use("unreadable", wire.unreadable)
     source.use("wrong_end", wire.wrong_end)
     tagged: list[tuple[str, Field]] = []
-    source.begin_function(f"def {name}(buf, pos, end{', pause' * sliced}):")
+    sliced = kind == "decode_sliced"
+    source.begin_function(f"def {kind}(buf, pos, end{', pause' * sliced}):")
     source.line("start = pos")
     source.line("try:")
     source.indent()
-    reader = _Reader(source, version, flexible, tagged, sliced=sliced)
-    reader.struct(cls, "message")
-    ending(source)
+    _Reader(source, version, flexible, tagged, sliced=sliced).struct(cls, "message")
+    source.line(f"if pos {'!=' if kind == 'decode' else '>'} end:")
+    source.line("    raise wrong_end(pos - end)")
+    source.line(f"return message{'' if kind == 'decode' else ', pos'}")
     source.dedent()
     source.line("except UNREADABLE as error:")
     source.line(f'    raise unreadable("{cls.__name__} v{version}", error, pos - start, end - start) from None')

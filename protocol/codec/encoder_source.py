@@ -25,19 +25,13 @@ from .source import (
 )
 
 
-def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _source("encode", cls, version, flexible)
-
-
-def encode_sliced_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _source("encode_sliced", cls, version, flexible, sliced=True)
-
-
-def _source(name: str, cls: type[Message], version: int, flexible: bool, *, sliced: bool = False) -> Source:
+def encode_source(kind: str, cls: type[Message], version: int, flexible: bool) -> Source:
+    """Generate an encoder: `encode`, or `encode_sliced` with pauses."""
+    sliced = kind == "encode_sliced"
     source = Source()
     source.use("varints", wire.varints)
     tagged: list[tuple[str, Field]] = []
-    source.begin_function(f"def {name}(message, parts{', drain' * sliced}):")
+    source.begin_function(f"def {kind}(message, parts{', drain' * sliced}):")
     source.line("append = parts.append")
     writer = _Writer(source, version, flexible, tagged, sliced=sliced)
     writer.struct(cls, "message")

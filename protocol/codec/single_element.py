@@ -73,33 +73,24 @@ class _Records(NamedTuple):
 _Item = _Constant | _Fixed | _NullOrEmpty | _String | _Records
 
 
-def decode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _decoder_source("decode", _Shape(cls, version, flexible), "{0} == end", "return {1}")
-
-
-def decode_prefix_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    return _decoder_source("decode_prefix", _Shape(cls, version, flexible), "{0} <= end", "return ({1}, {0})")
-
-
-def encode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
+def single_source(kind: str, cls: type[Message], version: int, flexible: bool) -> Source:
+    """Generate `decode_single`, `decode_prefix_single` or `encode_single`."""
+    shape = _Shape(cls, version, flexible)
+    if kind == "decode":
+        return _decoder_source(kind, shape, "{0} == end", "return {1}")
+    if kind == "decode_prefix":
+        return _decoder_source(kind, shape, "{0} <= end", "return ({1}, {0})")
     source = Source()
     source.use("UNWRITABLE", UNWRITABLE)
     source.begin_function("def encode_single(message, parts):")
     source.line("try:")
     source.indent()
-    _Writer(source, _Shape(cls, version, flexible)).write()
+    _Writer(source, shape).write()
     source.dedent()
     source.line("except UNWRITABLE:")
     source.line("    pass")
     source.line("general(message, parts)")
     return source
-
-
-GENERATORS = {
-    "decode": decode_single_source,
-    "decode_prefix": decode_prefix_single_source,
-    "encode": encode_single_source,
-}
 
 
 def _decoder_source(kind: str, shape: "_Shape", is_end: str, returns: str) -> Source:

@@ -6,7 +6,6 @@ from typing import NamedTuple, TypeVar
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition, by_partition, by_topic, values_by_topic
 from sluice.client.network.in_flight import Request
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -37,12 +36,15 @@ def with_metadata(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
     return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
 
 
-def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[OffsetCommitRequestTopic]:
+def commit_topics(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata], topic_of: Callable[..., T], partition_of: Callable[..., object]
+) -> list[T]:
+    """Return the topics of an OffsetCommit or TxnOffsetCommit."""
     return [
-        OffsetCommitRequestTopic(
+        topic_of(
             name=topic,
             partitions=[
-                OffsetCommitRequestPartition(
+                partition_of(
                     partition_index=index,
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,

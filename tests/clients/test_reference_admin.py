@@ -17,7 +17,6 @@ from sluice.client.admin import (
     NewTopic,
     OffsetAndMetadata,
     ResourceType,
-    ScramMechanism,
     quota_entity,
 )
 from tests.support.place import Place, numbers, polling, until
@@ -91,16 +90,10 @@ class TestAdmin:
             (await admin.delete_groups([place.group])).all()
             assert list((await admin.delete_groups([place.group])).errors()) == [place.group]
 
-    async def test_quotas_and_scram_credentials(self, place: Place) -> None:
-        entity, user = quota_entity(user=place.topic, client_id="shop"), place.topic
+    async def test_quotas(self, place: Place) -> None:
+        entity = quota_entity(user=place.topic, client_id="shop")
         async with place.admin() as admin:
             (await admin.alter_client_quotas({entity: {"producer_byte_rate": 1000.0}})).all()
             found = await until_it_is(admin.describe_client_quotas, lambda found: entity in found)
             assert found[entity] == {"producer_byte_rate": 1000.0}
             (await admin.alter_client_quotas({entity: {"producer_byte_rate": None}})).all()
-            (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): "secret"})).all()
-            known = await until_it_is(
-                lambda: admin.describe_user_scram_credentials([user]), lambda found: not list(found.errors())
-            )
-            assert [info.iterations for info in known[user]] == [4096]
-            (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): None})).all()

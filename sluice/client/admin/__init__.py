@@ -8,7 +8,6 @@ from .calls import Outcomes
 from .configs import Alteration, AlterOperation, ConfigResource, ResourceType
 from .partitions import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from .quotas import quota_entity
-from .scram import ScramMechanism
 from .topics import NewTopic
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "OffsetAndMetadata",
     "Outcomes",
     "ResourceType",
-    "ScramMechanism",
     "TopicPartition",
     "quota_entity",
 ]

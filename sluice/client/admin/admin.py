@@ -6,7 +6,7 @@
 
 Calls with several keys return `Outcomes`: a value or an exception for each key.
 
-There are calls for topics, configs, offsets, classic groups, quotas and SCRAM users.
+There are calls for topics, configs, offsets, classic groups and quotas.
 
 Different on purpose: the NetworkClient updates metadata, as for a producer; Kafka's AdminMetadataManager makes separate
 calls.
@@ -28,7 +28,6 @@ from .configs import ConfigAdmin
 from .groups import GroupAdmin
 from .partitions import PartitionAdmin
 from .quotas import QuotaAdmin
-from .scram import ScramAdmin
 from .topics import TopicAdmin
 
 # As in Kafka: one request at a time to each broker.
@@ -36,7 +35,7 @@ _MAX_IN_FLIGHT = 1
 
 
 @checks_arguments
-class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, ScramAdmin, QuotaAdmin):
+class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, QuotaAdmin):
     """An admin client. It requires a running event loop and connects on the first call.
 
     Calls accept `timeout_ms`, their time including retries; the default is `default.api.timeout.ms`.

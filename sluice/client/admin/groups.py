@@ -18,7 +18,12 @@ from sluice.protocol.apis import describe_groups
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -40,12 +45,9 @@ _COORDINATOR_ERRORS = {
 class GroupAdmin:
     _calls: AdminCalls
 
-    async def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: Milliseconds | None = None
-    ) -> dict[str, ListedGroup]:
-        """Return groups by id, optionally of some states and types only."""
-        message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        request = request_of(message, oldest=5 if message.types_filter else 4 if message.states_filter else 0)
+    async def list_groups(self, *, timeout_ms: Milliseconds | None = None) -> dict[str, ListedGroup]:
+        """Return groups by id."""
+        request = request_of(ListGroupsRequest())
         responses = await self._calls.call_all_brokers(request, ListGroupsResponse, raise_error, timeout_ms)
         return {group.group_id: group for response in responses for group in response.groups}
 
@@ -98,7 +100,9 @@ class GroupAdmin:
         timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Commit offsets for a group without members."""
-        message = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets))
+        message = OffsetCommitRequest(
+            group_id=group_id, topics=commit_topics(offsets, OffsetCommitRequestTopic, OffsetCommitRequestPartition)
+        )
         request = request_of(message, latest=LAST_BY_NAME)
         response = await self._call_coordinator(group_id, request, OffsetCommitResponse, _check_commit, timeout_ms)
         return Outcomes(

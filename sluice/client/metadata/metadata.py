@@ -109,11 +109,9 @@ class Metadata:
     def update_requested(self) -> bool:
         return self._need_full_update or self._need_partial_update
 
-    def request_update(self, *, resets_backoff: bool = False) -> int:
-        """Request an update; return the current version. `resets_backoff`: metadata has probably changed."""
+    def request_update(self) -> int:
+        """Request an update; return the current version."""
         self._need_full_update = True
-        if resets_backoff:
-            self._equivalent_response_count = 0
         self.on_update_requested()
         return self.update_version
 

@@ -32,9 +32,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from sluice.client.backoff import Backoff
-from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
+from sluice.client.committed_offsets import OffsetAndMetadata, commit_topics, with_metadata
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
-from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic, values_by_topic
+from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic
 from sluice.client.network.in_flight import Request, request_of
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.apis.add_partitions_to_txn import (
@@ -454,21 +454,7 @@ class Transactions(TransactionManager):
                 generation_id_or_member_epoch=group.generation_id,
                 member_id=group.member_id,
                 group_instance_id=group.group_instance_id,
-                topics=[
-                    TxnOffsetCommitRequestTopic(
-                        name=name,
-                        partitions=[
-                            TxnOffsetCommitRequestPartition(
-                                partition_index=index,
-                                committed_offset=committed.offset,
-                                committed_leader_epoch=committed.leader_epoch,
-                                committed_metadata=committed.metadata,
-                            )
-                            for index, committed in pairs
-                        ],
-                    )
-                    for name, pairs in values_by_topic(left).items()
-                ],
+                topics=commit_topics(left, TxnOffsetCommitRequestTopic, TxnOffsetCommitRequestPartition),
             )
             return request_of(message, latest=_OFFSETS_LATEST if self.is_v2 else _OFFSETS_LATEST_V1)
 

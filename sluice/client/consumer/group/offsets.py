@@ -18,7 +18,12 @@ from sluice.client.committed_offsets import (
 from sluice.client.errors import KafkaException, RetriableException, error_name, exception_of
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.network.in_flight import request_of
-from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -97,7 +102,7 @@ class GroupOffsets:
             generation_id_or_member_epoch=generation.id,
             member_id=generation.member_id,
             group_instance_id=generation.instance_id,
-            topics=commit_topics(offsets),
+            topics=commit_topics(offsets, OffsetCommitRequestTopic, OffsetCommitRequestPartition),
         )
 
     def _check_commit(self, code: int, generation: Generation, partition: str) -> None:

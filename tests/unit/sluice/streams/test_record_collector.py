@@ -96,6 +96,22 @@ async def test_reset_forgets_earlier_delivery_failures() -> None:
     assert producer.calls.count("flush") == 2, "pending deliveries have ended"
 
 
+@pytest.mark.parametrize(
+    ("profile", "raised"),
+    [
+        pytest.param("kafka", TaskCorruptedException, id="Kafka treats it as a failed delivery"),
+        pytest.param("kip", ClientTimeoutException, id="the KIP treats it as any timeout"),
+    ],
+)
+async def test_blocked_send(profile: Profile, raised: type[Exception]) -> None:
+    producer = FakeProducer()
+    producer.fail("send", TimeoutException("no memory"))
+    found = collector(producer, profile)
+    found.add("a", RECORD)
+    with pytest.raises(raised, match="no memory"):
+        await send_and_flush(found)
+
+
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
 async def test_partition_lookup_timeout_always_counts(profile: Profile) -> None:
     producer = FakeProducer()

@@ -10,7 +10,6 @@ import pytest
 from sluice.client.admin.calls import AdminCalls, Outcomes
 from sluice.client.admin.groups import GroupAdmin
 from sluice.client.admin.partitions import PartitionAdmin
-from sluice.client.admin.scram import ScramAdmin, ScramMechanism
 from sluice.client.admin.topics import NewTopic, TopicAdmin
 from sluice.client.config import admin_config
 from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
@@ -19,10 +18,6 @@ from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import LoopClock
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-)
 from sluice.protocol.apis.create_topics import CreatableTopicResult, CreateTopicsResponse
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from sluice.protocol.apis.delete_records import (
@@ -36,7 +31,7 @@ from sluice.protocol.message import Message
 from tests.support.client_network import DISCONNECT, Middle, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 
-class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, ScramAdmin):
+class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
     """An admin client over a network of scripted brokers 1 and 2. The controller is 1."""
 
     def __init__(self, **given: str | int) -> None:
@@ -115,23 +110,6 @@ class TestRetries:
         (await admin.create_topics(NEW)).all()
         assert len(admin.one.requests("CreateTopics")) == 1
         assert len(admin.two.requests("CreateTopics")) == 1
-
-    async def test_credentials_go_to_the_new_controller(self) -> None:
-        admin = Admin()
-
-        def altered(code: int) -> AlterUserScramCredentialsResponse:
-            return AlterUserScramCredentialsResponse(
-                results=[AlterUserScramCredentialsResult(user="alice", error_code=code)]
-            )
-
-        def moved(_: ReceivedRequest) -> Message:
-            admin.lead(2)
-            return altered(ErrorCode.NOT_CONTROLLER)
-
-        admin.one.responses["AlterUserScramCredentials"] = moved
-        admin.two.responses["AlterUserScramCredentials"] = lambda _: altered(0)
-        (await admin.alter_user_scram_credentials({("alice", ScramMechanism.SCRAM_SHA_256): "secret"})).all()
-        assert len(admin.two.requests("AlterUserScramCredentials")) == 1
 
     async def test_backoff_doubles_with_each_attempt(self) -> None:
         admin = Admin()

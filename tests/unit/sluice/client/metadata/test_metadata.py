@@ -111,12 +111,6 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(0.0) == 100
 
-    def test_expected_news_reset_the_backoff(self, metadata: Metadata) -> None:
-        for _ in range(4):
-            update(metadata, 0.0, topic())
-        metadata.request_update(resets_backoff=True)
-        assert metadata.time_to_next_update_ms(0.0) == 100
-
     def test_age_resets_the_backoff(self, metadata: Metadata) -> None:
         for _ in range(5):
             update(metadata, 0.0, topic())
