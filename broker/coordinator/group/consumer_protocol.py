@@ -3,44 +3,17 @@
 To brokers these bytes are opaque, except in groups with members of both protocols.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, TypeVar
+from typing import TypeVar
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import encode_record
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.consumer_protocol import NEWEST, Assignment, Subscription, TopicPartitions
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int32, string
 
 M = TypeVar("M", bound=Message)
-
-PROTOCOL_TYPE = "consumer"
-_NEWEST = 3
-
-
-class TopicPartition(Message):
-    topic: string = ""
-    partitions: list[int32] = []
-
-
-class Subscription(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
-
-    topics: list[string] = []
-    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
-    owned_partitions: Annotated[list[TopicPartition], V("1+")] = []
-    generation_id: Annotated[int32, V("2+")] = -1
-    rack_id: Annotated[string | None, V("3+", null="3+")] = None
-
-
-class MemberAssignment(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
-
-    assigned_partitions: list[TopicPartition] = []
-    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
 
 
 def read_embedded(cls: type[M], data: bytes) -> M | None:
@@ -64,15 +37,15 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
     """Encode an assignment, without deleted topics, in the version of the metadata."""
     version = _version(metadata)
     topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
-    assignment = MemberAssignment(
+    assignment = Assignment(
         assigned_partitions=[
-            TopicPartition(topic=topic.name, partitions=sorted(those)) for topic, those in topics if topic is not None
+            TopicPartitions(topic=topic.name, partitions=sorted(those)) for topic, those in topics if topic is not None
         ]
     )
     return encode_record(version, assignment, version)
 
 
-def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:
+def by_topic_id(topics: Iterable[TopicPartitions], cluster: Cluster) -> dict[bytes, list[int]]:
     known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
     return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
 
@@ -81,4 +54,4 @@ def _version(data: bytes) -> int:
     version = int.from_bytes(data[:2], signed=True)
     if len(data) < 2 or version < 0:
         raise RemoteProtocolError("consumer protocol: missing or negative version")
-    return min(version, _NEWEST)
+    return min(version, NEWEST)

@@ -319,10 +319,6 @@ class Consumer:
         """Return this member's identity, for a producer that sends offsets in a transaction."""
         return self._in_group("return group metadata").generation
 
-    def enforce_rebalance(self, reason: str = "rebalance enforced by the application") -> None:
-        """Rejoin the group in the next poll."""
-        self._in_group("rebalance").rejoin(reason)
-
     @property
     def is_rebalancing(self) -> bool:
         """Whether the consumer is joining the group; commits must wait for that."""

@@ -128,7 +128,6 @@ class SubscriptionState:
         self.group_topics: frozenset[str] = frozenset()  # of all members, on the group leader
         self.pattern: Pattern[str] | None = None
         self.is_manual = False
-        self.assignment_version = 0
         self.on_change: Callable[[], None] = lambda: None  # called when metadata of other topics is needed
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
@@ -146,14 +145,11 @@ class SubscriptionState:
         self.pattern = pattern
         self.on_change()
 
-    def matched(self, topics: Iterable[str]) -> bool:
-        """Apply the pattern to existing topics; return whether the subscription changed."""
+    def matched(self, topics: Iterable[str]) -> None:
+        """Apply the pattern to existing topics."""
         assert self.pattern is not None
-        found = frozenset(filter(self.pattern.fullmatch, topics))
-        is_other = found != self.topics
-        self.topics = found
-        self.group_topics &= found
-        return is_other
+        self.topics = frozenset(filter(self.pattern.fullmatch, topics))
+        self.group_topics &= self.topics
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._ensure_free("assign partitions", other=not self.is_manual and self.is_subscribed)
@@ -171,7 +167,6 @@ class SubscriptionState:
         self.topics = self.group_topics = frozenset()
         self.pattern = None
         self.is_manual = False
-        self.assignment_version += 1
 
     def group_subscribes(self, topics: Iterable[str]) -> bool:
         """Set the topics of all members, on the leader; return whether any is new."""
@@ -196,7 +191,6 @@ class SubscriptionState:
     def _replace(self, partitions: Iterable[TopicPartition]) -> None:
         before = self._partitions
         self._partitions = {partition: before.get(partition) or PartitionState() for partition in partitions}
-        self.assignment_version += 1
 
     def _ensure_free(self, action: str, *, other: bool) -> None:
         if other:
@@ -278,11 +272,10 @@ class SubscriptionState:
 
     # -- validation (KIP-320) ------------------------------------------------------------------------------------------
 
-    def leader_changed(self, partition: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> bool:
-        """Apply a leader change; return whether the position needs validation."""
+    def leader_changed(self, partition: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> None:
         state = self._partitions.get(partition)
         if state is None or state.state is FetchState.AWAIT_RESET or leader.leader is None:
-            return False
+            return
         position = state.position
         if position is not None and position.leader != leader:
             moved = position._replace(leader=leader)
@@ -291,7 +284,6 @@ class SubscriptionState:
                 state.seek_unvalidated(moved)
             else:
                 state.seek(moved)
-        return state.state is FetchState.AWAIT_VALIDATION
 
     def validated(
         self, partition: TopicPartition, requested: FetchPosition, end_offset: int, end_epoch: int

@@ -272,14 +272,11 @@ class Metadata:
             return LeaderAndEpoch(None, seen)
         return LeaderAndEpoch(self.cluster.nodes.get(known.leader_id), known.leader_epoch)
 
-    def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:
+    def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> None:
         """Record a leader epoch from another source; if it is newer, request an update."""
-        seen = self._last_seen_leader_epochs.get(partition)
-        if seen is None or epoch <= seen:
-            return False
-        self._last_seen_leader_epochs[partition] = epoch
-        self.request_update()
-        return True
+        if epoch > self._last_seen_leader_epochs.get(partition, epoch):
+            self._last_seen_leader_epochs[partition] = epoch
+            self.request_update()
 
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]

@@ -101,7 +101,6 @@ class ProducerBatch:
         self.attempts = 0
         self.attempts_when_leader_changed = 0
         self.leader_epoch = NO_EPOCH
-        self.in_retry = False
         self.is_done = False
         self.largest_record = 0
         self.sequence_was_reset = False
@@ -243,7 +242,6 @@ class ProducerBatch:
     def reenqueued(self, now_ms: float) -> None:
         self.attempts += 1
         self.last_attempt_ms = now_ms
-        self.in_retry = True
 
     def update_leader_epoch(self, epoch: int) -> None:
         if epoch > self.leader_epoch:

@@ -35,12 +35,13 @@ import msgspec
 from msgspec.structs import replace
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from sluice.broker.coordinator.group.consumer_protocol import subscribed_topics
 from sluice.broker.coordinator.group.group import Commit
 from sluice.broker.coordinator.group.offsets import CommittedOffset
 from sluice.broker.coordinator.group.records import GroupMetadataValue, MemberMetadata, group_metadata
 from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE
 from sluice.protocol.errors import ErrorCode
 
 from .member import ClassicMember

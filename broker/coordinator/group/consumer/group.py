@@ -21,11 +21,11 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
 from sluice.broker.coordinator.group.assignors.spec import Assignment
-from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE
 from sluice.broker.coordinator.group.group import CONSUMER
 from sluice.broker.coordinator.group.modern_group import ReconcilingGroup, existing_names
 from sluice.broker.coordinator.group.modern_records import assigned_partitions, of_group, of_part, target_partitions
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE
 from sluice.protocol.message import Message
 
 from . import record_values as values

@@ -18,16 +18,10 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
-from sluice.broker.coordinator.group.consumer_protocol import (
-    PROTOCOL_TYPE,
-    MemberAssignment,
-    Subscription,
-    by_topic_id,
-    read_embedded,
-    write_assignment,
-)
+from sluice.broker.coordinator.group.consumer_protocol import by_topic_id, read_embedded, write_assignment
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, Subscription
 from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup
@@ -82,9 +76,7 @@ class Migration:
         if len(classic.members) > self._max_consumer_size:
             return "the group size exceeds the consumer group maximum size"
         assignments = [
-            read_embedded(MemberAssignment, member.assignment)
-            for member in classic.members.values()
-            if member.assignment
+            read_embedded(Assignment, member.assignment) for member in classic.members.values() if member.assignment
         ]
         if any(assignment is None for assignment in assignments):
             return _MALFORMED
@@ -99,7 +91,7 @@ class Migration:
 
     def _upgraded_member(self, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember | str:
         generation = classic.generation_id
-        assignment = read_embedded(MemberAssignment, member.assignment) if member.assignment else None
+        assignment = read_embedded(Assignment, member.assignment) if member.assignment else None
         if assignment is not None and assignment.user_data:
             return (
                 "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "

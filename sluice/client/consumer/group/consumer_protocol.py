@@ -1,7 +1,4 @@
-"""The subscriptions and assignments of a classic group (Kafka's ConsumerProtocol), opaque bytes to the coordinator.
-
-Each starts with a version; later versions only add fields.
-"""
+"""Reads and writes the subscriptions and assignments of a classic group, opaque bytes to the coordinator."""
 
 from __future__ import annotations
 
@@ -11,33 +8,9 @@ from typing import Annotated, ClassVar
 from sluice.client.metadata.cluster import TopicPartition, by_topic
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.consumer_protocol import NEWEST, Assignment, Subscription, TopicPartitions
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, bytes_, int32, string
-
-PROTOCOL_TYPE = "consumer"
-_NEWEST = 3
-
-
-class TopicPartitions(Message):
-    topic: string = ""
-    partitions: list[int32] = []
-
-
-class Subscription(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
-
-    topics: list[string] = []
-    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
-    owned_partitions: Annotated[list[TopicPartitions], V("1+")] = []
-    generation_id: Annotated[int32, V("2+")] = -1  # when it got the owned partitions
-    rack_id: Annotated[string | None, V("3+", null="3+")] = None
-
-
-class Assignment(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
-
-    assigned_partitions: list[TopicPartitions] = []
-    user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
+from sluice.protocol.types import V, Versions, int32
 
 
 class PreviousAssignment(Message):
@@ -109,10 +82,10 @@ def _topics(partitions: Iterable[TopicPartition]) -> list[TopicPartitions]:
 
 
 def _written(message: Subscription | Assignment) -> bytes:
-    parts: list[bytes | memoryview] = [_NEWEST.to_bytes(2)]
-    encoder(type(message), _NEWEST)(message, parts)
+    parts: list[bytes | memoryview] = [NEWEST.to_bytes(2)]
+    encoder(type(message), NEWEST)(message, parts)
     return b"".join(parts)
 
 
 def _version(data: bytes) -> int:
-    return min(int.from_bytes(data[:2], signed=True), _NEWEST)
+    return min(int.from_bytes(data[:2], signed=True), NEWEST)

@@ -38,13 +38,13 @@ from sluice.protocol.apis.join_group import (
 )
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .abstract_coordinator import MOVED, GroupCoordinator
 from .assignors import Assignor
 from .consumer_protocol import (
-    PROTOCOL_TYPE,
     assignment_bytes,
     partitions_of,
     previous_assignment_bytes,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import CREATE_TIME, NO_TIMESTAMP, batch_bounds
+from sluice.protocol.records.batch import CREATE_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE, batch_bounds
 from sluice.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
 from sluice.protocol.records.legacy import Message, build_message_set, encode_message, iter_messages, read_message
@@ -65,6 +65,11 @@ def refused(message: Message) -> tuple[int, str]:
 def test_messages_round_trip(magic: int, codec: int, records: list[Record], first: int) -> None:
     moved = as_old([Record(r.offset + first, r.timestamp, r.key, r.value) for r in records], magic)
     assert read(build_message_set(moved, magic, compression=codec)) == moved
+
+
+def test_message_in_a_wrapper_of_magic_0_has_no_timestamp_type() -> None:
+    [message] = iter_messages(wrapper(0, 0, GZIP, build_message_set(PLAIN[:1], 1)))
+    assert (message.timestamp, message.timestamp_type) == (100, NO_TIMESTAMP_TYPE)
 
 
 def test_magic_1_wrapper_offset_is_that_of_the_last_inner_message() -> None:

@@ -6,15 +6,10 @@ import pytest
 
 from sluice.broker.coordinator.group.classic.group import ClassicGroup, ClassicState
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
-from sluice.broker.coordinator.group.consumer_protocol import (
-    MemberAssignment,
-    Subscription,
-    TopicPartition,
-    read_embedded,
-    write_assignment,
-)
+from sluice.broker.coordinator.group.consumer_protocol import read_embedded, write_assignment
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.codec.compile import encoder
+from sluice.protocol.consumer_protocol import Assignment, Subscription, TopicPartitions
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.group_members import joined
@@ -36,8 +31,8 @@ def broker() -> VirtualBroker:
 def assignment(*partitions: int, topic: str = "t", user_data: bytes | None = None) -> bytes:
     """Encode an assignment in version 1, as a group leader does."""
     parts: list[bytes | memoryview] = [b"\0\1"]
-    topics = [TopicPartition(topic=topic, partitions=list(partitions))]
-    encoder(MemberAssignment, 1)(MemberAssignment(assigned_partitions=topics, user_data=user_data), parts)
+    topics = [TopicPartitions(topic=topic, partitions=list(partitions))]
+    encoder(Assignment, 1)(Assignment(assigned_partitions=topics, user_data=user_data), parts)
     return b"".join(parts)
 
 
@@ -62,7 +57,7 @@ def partitions_of(member: Member) -> list[int]:
     member.send_sync()
     response = member.client.response().message
     assert response.error_code == 0
-    read = read_embedded(MemberAssignment, response.assignment)
+    read = read_embedded(Assignment, response.assignment)
     assert read is not None
     return [partition for topic in read.assigned_partitions for partition in topic.partitions]
 
@@ -270,7 +265,7 @@ def test_assignment_is_encoded_in_the_version_of_the_members_metadata(broker: Vi
     for version, written in ((0, b"\0\0"), (3, b"\0\3"), (9, b"\0\3")):
         data = write_assignment(assigned, broker.broker.cluster, version.to_bytes(2))
         assert data[:2] == written
-        read = read_embedded(MemberAssignment, data)
+        read = read_embedded(Assignment, data)
         assert read is not None
         assert [(topic.topic, topic.partitions) for topic in read.assigned_partitions] == [("t", [0, 1])]
 
@@ -278,4 +273,4 @@ def test_assignment_is_encoded_in_the_version_of_the_members_metadata(broker: Vi
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\xff\xff", b"\0\1\0\0\0\1"])
 def test_malformed_subscription_or_assignment_is_read_as_none(data: bytes) -> None:
     assert read_embedded(Subscription, data) is None
-    assert read_embedded(MemberAssignment, data) is None
+    assert read_embedded(Assignment, data) is None

@@ -3,7 +3,6 @@
 import pytest
 
 from sluice.client.consumer.group.consumer_protocol import (
-    Subscription,
     assignment_bytes,
     partitions_of,
     previous_assignment_bytes,
@@ -15,6 +14,7 @@ from sluice.client.consumer.group.consumer_protocol import (
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import encoder
+from sluice.protocol.consumer_protocol import Subscription
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
