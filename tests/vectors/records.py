@@ -1,7 +1,8 @@
 """Vectors of record batches and message sets: read, built, invalid, appended, converted to older formats.
 
 Kafka's compressed bytes depend on its libraries, so compressed results are compared by their description, without
-checksum and size, and by their decompressed content. Errors are compared by their code.
+checksum and size, and by their decompressed content. Errors are compared by their code, and those of corrupt or
+invalid records by their message too.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from functools import partial
 
 from msgspec import Struct, convert
 
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -40,6 +42,7 @@ TIMESTAMP_TYPES = {
 }
 CONTROL_TYPES = {"ABORT": ABORT, "COMMIT": COMMIT}
 CODECS = {name: codec for codec, name in enumerate(NAMES)} | {"uncompressed": NONE}
+SAME_MESSAGES = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
 UNKNOWN = -1  # code of an error that Kafka does not have
 # The parts that differ between two compressed forms of the same content.
 OF_THE_COMPRESSED_BYTES = ("crc", "size_in_bytes")
@@ -128,6 +131,7 @@ class RecordsVector(Struct):
 
 class ErrorForm(Struct):
     code: int
+    message: str | None = None
 
 
 class Outcome(Struct):
@@ -252,16 +256,17 @@ def check_log_validator(data: bytes, expected: Outcome) -> list[str]:
 
 
 def check_broker_append(data: bytes, expected: Outcome) -> list[str]:
-    """Check a broker's response on an empty log: the offsets of the records, or the error."""
-    offsets = (-1, -1)
-
-    def append() -> None:
-        nonlocal offsets
-        header = validate(data, 0, INVALID_NOW_MS, 0, AppendConfig(partition="t-0")).header
-        if header is not None:
-            offsets = (header.base_offset, header.last_offset)
-
-    failures = differences("broker_append.error", error_code(append), code_of(expected.error))
+    """Check a broker's response on an empty log: the offsets of the records, or the error and its message."""
+    buffer = bytearray(data)
+    try:
+        header = validate(memoryview(buffer), 0, INVALID_NOW_MS, 0, AppendConfig(partition="t-0")).header
+    except InvalidRecords as error:
+        failures = differences("broker_append.error", int(error.code), code_of(expected.error))
+        if expected.error is not None and error.code in SAME_MESSAGES:
+            failures += differences("broker_append.error.message", error.message, expected.error.message)
+        return failures + differences("the refused records", buffer.hex(), data.hex())
+    failures = differences("broker_append.error", None, code_of(expected.error))
+    offsets = (-1, -1) if header is None else (header.base_offset, header.last_offset)
     return failures + differences("broker_append offsets", offsets, (expected.first_offset, expected.last_offset))
 
 
