@@ -33,6 +33,9 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
+    # Interpreted: generating and compiling the code of such short jobs takes longer than they do.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.stopTimeout": "20s",
 }
 
