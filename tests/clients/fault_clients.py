@@ -1,12 +1,11 @@
 """Blocking producers and consumers of aiokafka, kafka-python and confluent-kafka that report errors by name."""
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import aiokafka
 import confluent_kafka
@@ -23,41 +22,6 @@ CLOSE_S = 0.5
 NO_ANSWER = "no outcome"  # of a record, within its time limit
 
 _T = TypeVar("_T")
-
-
-class FaultProducer(Protocol):
-    @abstractmethod
-    def send(self, values: Sequence[bytes], timeout_s: float) -> list[str]:
-        """Return the outcome of each record: "" if acknowledged, else the error name. Raise the library's errors."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close it, including when requests are pending."""
-
-
-class FaultConsumer(Protocol):
-    """A consumer of the partition, from its beginning."""
-
-    @abstractmethod
-    def poll(self) -> list[bytes]:
-        """Return the records of the next POLL_S. Raise the library's errors."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close it, including when requests are pending."""
-
-
-class FaultClient(NamedTuple):
-    """A library.
-
-    The functions accept `bootstrap.servers`, more settings by the library's names, and for a consumer a group
-    ("" for none).
-    """
-
-    name: str
-    version: Callable[[], str]
-    producer: Callable[[str, Settings], FaultProducer]
-    consumer: Callable[[str, Settings, str], FaultConsumer]
 
 
 def error_name(error: object) -> str:
@@ -293,6 +257,25 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+# `send` returns the outcome of each record: "" if it is acknowledged, else the error name. `poll` returns the records
+# of the next POLL_S. Both raise the library's errors. `close` also works while requests are pending.
+FaultProducer = AiokafkaProducer | KafkaPythonProducer | ConfluentProducer
+FaultConsumer = AiokafkaConsumer | KafkaPythonConsumer | ConfluentConsumer
+
+
+class FaultClient(NamedTuple):
+    """A library.
+
+    The functions accept `bootstrap.servers`, more settings by the library's names, and for a consumer a group
+    ("" for none).
+    """
+
+    name: str
+    version: Callable[[], str]
+    producer: Callable[[str, Settings], FaultProducer]
+    consumer: Callable[[str, Settings, str], FaultConsumer]
 
 
 FAULT_CLIENTS = (

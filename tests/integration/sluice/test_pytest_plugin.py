@@ -6,15 +6,11 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
-from statistics import median
 from textwrap import dedent
-from time import process_time
 
 import pytest
 
 import sluice
-from sluice.embedded.options import started
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 from tests.support.console import matches
 
@@ -443,20 +439,3 @@ def test_pytest_does_not_recompile_sluice(pytester: pytest.Pytester) -> None:
     """
     pytester.makepyfile(dedent(code))
     pytester.runpytest_subprocess(*WITHOUT).assert_outcomes(passed=1)
-
-
-def test_start_and_stop_of_a_broker_cost_less_than_a_start_of_python() -> None:
-    def broker_s() -> float:
-        before = process_time()
-        with started():
-            pass
-        return process_time() - before
-
-    def python_s() -> float:
-        before = getrusage(RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
-        after = getrusage(RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    broker_s()  # imports
-    assert median(broker_s() for _ in range(21)) < median(python_s() for _ in range(7))
