@@ -17,10 +17,16 @@ from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_stages import STAGES, observe, observe_as_command
-from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
-from tests.support.synthetic_loops import LOOPS, LoopClient, observe_loop
-from tests.support.synthetic_probe_clients import BASE_MS, MAX_MS, PROBE_CLIENTS, ProbeClient, observe_probe_client
+from tools.audit_verdicts.audit_stages import STAGES, observe, observe_as_command
+from tools.audit_verdicts.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
+from tools.audit_verdicts.synthetic_loops import LOOPS, LoopClient, observe_loop
+from tools.audit_verdicts.synthetic_probe_clients import (
+    BASE_MS,
+    MAX_MS,
+    PROBE_CLIENTS,
+    ProbeClient,
+    observe_probe_client,
+)
 
 LEAST_RUNS, MOST_RUNS = 3, 24
 # Relative to the configured value.

@@ -13,7 +13,7 @@ import pytest
 from sluice.spark.plan import job, local_engine
 from sluice.spark.plan.analysis import Limits, Settings
 from sluice.spark.plan.recommendation import Policy, Recommendation
-from tests.support.throttled_workloads import QUOTAS, Recording, workload
+from tools.plans.throttled_workloads import QUOTAS, Recording, workload
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

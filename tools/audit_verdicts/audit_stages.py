@@ -19,7 +19,7 @@ from sluice.client.config import Given
 from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError, SluiceError
-from tests.support.synthetic_clients import Policy, Settings
+from tools.audit_verdicts.synthetic_clients import Policy, Settings
 
 TOPIC = "t"
 DEFAULTS: Settings = {

@@ -20,7 +20,7 @@ from sluice.client.config import ClientConfig
 from sluice.client.network import network_client
 from sluice.client.network.connection_states import ClusterConnectionStates
 from sluice.client.network.metadata_updater import MetadataUpdater
-from tests.support.synthetic_clients import (
+from tools.audit_verdicts.synthetic_clients import (
     AtOnceAfterSuccess,
     Drawn,
     IgnoresThrottle,
