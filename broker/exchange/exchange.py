@@ -18,16 +18,17 @@ from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, LastResponse, Outcome, RequestContext, Wait
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
+from sluice.broker.throttling.request_charges import ThrottledConnection
 from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message
+from sluice.quotas.manager import ClientQuotaManager
 
 from .current_read import CurrentRead
 from .large_requests import LargeRequests
 from .request_header import after_tagged_fields, read_header
 from .route import Route
 from .routes import Routes
-from .throttled import mute
 
 _SIZE = Struct(">i")
 
@@ -42,7 +43,7 @@ class Exchange:
         self._throttler = broker.throttler
         self._large = LargeRequests(broker, self.routes.cache, self.handle, self._send)
         self._read = CurrentRead(broker)
-        self._mute = partial(mute, broker.throttled)
+        self._throttled = broker.throttled
         self.begin_read, self.end_read = self._read.begin, self._read.end
         broker.hold_forwarded = self.routes.hold_forwarded
 
@@ -187,6 +188,12 @@ class Exchange:
 
     def _hold_read(self, ctx: RequestContext, held: HeldRead) -> None:
         self._mute(ctx, held.by, held.throttle_ms, lambda: self.resume(ctx, held.read))
+
+    def _mute(self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int, resume: Callable[[], None]) -> None:
+        """Mute the connection of a request, and call `resume` after the throttle time."""
+        operation = ThrottledConnection(by, throttle_ms, resume)
+        ctx.session.connection.mute(operation.force_complete)
+        self._throttled.delay(operation)
 
     def send_token(self, ctx: RequestContext, token: bytes) -> None:
         """Send a SASL token without a header, the response to one of SaslHandshake v0."""

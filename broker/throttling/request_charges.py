@@ -1,8 +1,10 @@
-"""Charges common to all throttling modes: request time (KIP-124), and the record of throttle times.
+"""Charges common to all throttling modes: request time (KIP-124), the record of throttle times, and queue sizes.
 
 Request time is a client's share of one thread, in percent. With a quota of 1 % and ten windows of 1 s, a client may use
 100 ms in ten seconds.
 """
+
+from collections.abc import Callable
 
 from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import RequestContext
@@ -10,6 +12,7 @@ from sluice.broker.requests.request_timer import RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
+from sluice.purgatory.operation import DelayedOperation
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
@@ -72,6 +75,25 @@ class RequestCharges:
         if self._journal is not None:
             self._journal.throttled(ctx, by.kind, throttle_ms)
         return by
+
+
+class ThrottledConnection(DelayedOperation):
+    """A connection throttled by a quota (Kafka's ThrottledChannel), counted in its `queue_size`.
+
+    It expires after its throttle time, or when its connection closes; then it calls `resume`.
+    """
+
+    __slots__ = ("_by", "_resume")
+
+    def __init__(self, by: ClientQuotaManager, throttle_ms: int, resume: Callable[[], None]) -> None:
+        super().__init__(throttle_ms)
+        self._by = by
+        self._resume = resume
+        by.queue_size += 1
+
+    def on_complete(self) -> None:
+        self._by.queue_size -= 1
+        self._resume()
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:
