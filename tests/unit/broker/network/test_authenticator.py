@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sluice.broker.network.authenticator import _NEXT, SaslAuthenticator, State
 from sluice.broker.network.connection import Connection
+from sluice.journal_events import Request
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -31,7 +32,7 @@ from tests.support.sasl import (
     plain,
     token,
 )
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, WALL_START_MS, Client, VirtualBroker
 
 DELAY_MS = 100  # connection.failed.authentication.delay.ms
 SCRAM_FAILED = (
@@ -315,6 +316,21 @@ def test_rejected_client_that_disconnects_is_removed(client: Client, broker: Vir
     assert len(broker.broker.scheduler) == waiting + 1
     client.leave()
     assert (len(broker.broker.scheduler), broker.server.connections) == (waiting, {})
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["leaves before the response", "stays"])
+def test_rejected_request_of_a_client_that_leaves_is_recorded_without_a_response(leaves: bool) -> None:
+    broker = VirtualBroker(*SASL, JOURNAL)
+    client = broker.client()
+    handshake(client)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
+    if leaves:
+        client.leave()
+    broker.advance(DELAY_MS)
+    (rejected,) = [
+        event for event in broker.journal.events() if isinstance(event, Request) and event.api == "SaslAuthenticate"
+    ]
+    assert (rejected.answered_ns is None, rejected.response_bytes == 0) == (leaves, leaves)
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,18 @@ def test_each_event_is_tried_in_each_state() -> None:
     assert tried == cells
 
 
+def test_half_close_does_not_end_a_long_poll_whose_black_hole_was_removed() -> None:
+    broker = broker_with_topic()
+    fault = faults.add(broker, Rule(BlackHole(), api="Fetch"))
+    client = broker.client("client")
+    client.send(fetch(0, max_wait_ms=1_000), 11)
+    fault.remove()
+    client.end()
+    assert seen_of(client) == "waits, not read"
+    broker.advance(LATER_MS)
+    assert seen_of(client) == "Fetch; closed"
+
+
 # -- the tables of the code --------------------------------------------------------------------------------------------
 
 
