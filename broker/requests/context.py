@@ -12,6 +12,7 @@ from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
+from .long_request import LongRequest
 from .route import NO_API, ApiRoute
 from .session import Session
 
@@ -46,23 +47,17 @@ class Wait(Outcome):
     Args:
         cancel: Called if the connection ends meanwhile; None if nothing is waited for.
         begin: Begins the wait, which ends with `RequestContext.resume`; None if it has begun.
-        mutes: Whether the connection is not read meanwhile.
-        is_unanswered: Whether no response will follow, so that the client's half-close ends the connection.
+
+    A fault rule sets `mutes` if the connection is not read meanwhile, and `is_unanswered` if no response will follow,
+    so that the client's half-close ends the connection.
     """
 
     __slots__ = ("begin", "cancel", "is_unanswered", "mutes")
 
-    def __init__(
-        self,
-        cancel: "Callable[[], object] | None",
-        begin: "Callable[[], object] | None" = None,
-        *,
-        mutes: bool = False,
-    ) -> None:
+    def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
         self.cancel = cancel
         self.begin = begin
-        self.mutes = mutes
-        self.is_unanswered = False
+        self.mutes = self.is_unanswered = False
 
 
 class FetchOutcome(Outcome):
@@ -131,30 +126,6 @@ def at_once(elements: Iterable[T]) -> Iterable[T]:
     return elements
 
 
-class Slicing(Protocol):
-    """A long request, which is suspended when its slice is over (`long_request`)."""
-
-    @property
-    def suspended(self) -> bool:
-        """Whether it was suspended before."""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether one of its slices is running."""
-
-    def sliced(self, elements: Iterable[T]) -> Iterable[T]:
-        """Yield the elements, with pauses."""
-
-    def array(self, elements: Iterable[T]) -> list[T]:
-        """Return a list that pauses the request when it is iterated over."""
-
-    def free(self) -> None:
-        """Empty its arrays, with pauses; none of them is used after the response."""
-
-    def pause(self) -> None:
-        """Suspend the request if its slice is over."""
-
-
 class RequestContext:
     """The request in flight, reused for the next one of its connection."""
 
@@ -185,7 +156,7 @@ class RequestContext:
         self.now_ms = 0  # wall clock at the start of the read, or at the end of a wait
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
-        self.long: Slicing | None = None  # until the response is sent, if the request may be suspended
+        self.long: LongRequest | None = None  # until the response is sent, if the request may be suspended
 
     @property
     def api(self) -> str:

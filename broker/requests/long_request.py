@@ -98,15 +98,18 @@ class LongRequest:
                 self.pause()
 
     def array(self, elements: Iterable[T]) -> list[T]:
+        """Return a list that pauses the request when it is iterated over."""
         array = PausingList(elements, self._requests.pause)
         self._unfreed.append(partial(free_array, array))
         return array
 
     def free(self) -> None:
+        """Empty its arrays, with pauses; none of them is used after the response."""
         while self._unfreed:
             self._unfreed.pop()(self.pause)
 
     def pause(self) -> None:
+        """Suspend the request if its slice is over."""
         if self._caller is not None and self._requests.slice_is_over():
             self._caller.switch()
 
