@@ -139,9 +139,6 @@ class ConsumerGroup:
     def next_ms(self) -> float:
         return self._next_commit_ms if self._commits else inf
 
-    def rejoin(self, reason: str) -> None:
-        self._membership.rejoin(reason)
-
     def _match_pattern(self) -> None:
         metadata = self._metadata
         if self._subscriptions.pattern is not None and self._matched_update != metadata.update_version:

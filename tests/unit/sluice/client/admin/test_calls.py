@@ -111,13 +111,6 @@ class TestRetries:
         assert len(admin.one.requests("CreateTopics")) == 1
         assert len(admin.two.requests("CreateTopics")) == 1
 
-    async def test_backoff_doubles_with_each_attempt(self) -> None:
-        admin = Admin()
-        admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
-        error = await admin.error(admin.create_topics(NEW, timeout_ms=5000))
-        assert isinstance(error, TimeoutException)
-        assert first_gaps(admin.one, "CreateTopics", 6) == [100, 200, 400, 800, 1000, 1000]
-
     async def test_attempts_are_limited_by_retries(self) -> None:
         admin = Admin(retries=2)
         admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))

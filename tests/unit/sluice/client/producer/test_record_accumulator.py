@@ -123,16 +123,6 @@ class TestTime:
         assert records.expired(1000) == ([first], 1005)
         assert records.expired(1010) == ([second, other], inf)
 
-    def test_batch_expires_behind_a_younger_batch_in_flight(self, records: RecordAccumulator) -> None:
-        older, younger, waiting = put(records, now_ms=0), put(records, now_ms=300), put(records, now_ms=400)
-        for _ in (older, younger):
-            records.drain(cluster(1), [ONE], 10_000, 500)
-        records.reenqueue(older, 600)
-        records.reenqueue(younger, 600)
-        assert records.expired(999) == ([], 1000), "the older batch expires next, although it is second in the queue"
-        assert records.expired(1000) == ([older], 1300)
-        assert records.expired(1400) == ([younger, waiting], inf)
-
 
 class TestItsMemory:
     def test_memory_is_returned_once(self, records: RecordAccumulator) -> None:

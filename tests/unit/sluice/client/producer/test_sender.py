@@ -62,7 +62,6 @@ class Sending:
         self,
         *,
         retries: int = 1000,
-        keeps_order: bool = False,
         acks: int = -1,
         transactions: TransactionManager | None = None,
         reconnect_backoff_ms: int = 0,
@@ -78,12 +77,12 @@ class Sending:
             "reconnect.backoff.ms": reconnect_backoff_ms,
         }
         self.metadata = ProducerMetadata(StaticBackoff(BACKOFF_MS), 300_000, 300_000, equivalent_backoff=None)
-        self.client = self.network.client(producer_config(given), self.metadata, max_in_flight=1 if keeps_order else 5)
+        self.client = self.network.client(producer_config(given), self.metadata, max_in_flight=5)
         settings = AccumulatorSettings(1000, 0, DELIVERY_MS, Codec())
         self.records = RecordAccumulator(
             settings, BufferPool(1 << 20), StaticBackoff(BACKOFF_MS), Random(0), transactions
         )
-        sender = SenderSettings(acks, retries, 1 << 20, REQUEST_MS, keeps_order)
+        sender = SenderSettings(acks, retries, 1 << 20, REQUEST_MS, keeps_order=False)
         self.sender = Sender(sender, self.records, self.metadata, self.client, transactions)
         self.metadata.add("t", self.network.clock.monotonic_ms())
         self.client.wakeup()
@@ -230,19 +229,6 @@ def test_invalid_records_are_reported_individually(sending: Sending) -> None:
         "no key",
         "it was in a batch with invalid records, which was not written",
     ]
-
-
-def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
-    sending = Sending(keeps_order=True)
-    sending.one.responses["Produce"] = lambda _: None
-    sending.put(b"a")
-    sending.run(5)
-    sending.put(b"b")
-    sending.run(50)
-    (request,) = sending.produced
-    request.respond(produce_response(request))
-    sending.run(5)
-    assert len(sending.produced) == 2
 
 
 def sequence_of(request: ReceivedRequest) -> tuple[int, int]:
