@@ -18,7 +18,7 @@ CLIENTS = 4
 PROCESSES = 5
 
 
-@pytest.mark.parametrize("client", ["aiokafka", "sluice"])
+@pytest.mark.parametrize("client", ["aiokafka", pytest.param("sluice", marks=pytest.mark.many_clients)])
 def test_seed_gives_the_same_result_in_each_process(client: str) -> None:
     running = [start_attempts(client, PRESETS[client], CLIENTS, "killed leader") for _ in range(PROCESSES)]
     results = [process.communicate()[0] for process in running]
