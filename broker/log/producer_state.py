@@ -310,10 +310,10 @@ class ProducerState:
             StoredBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
         )
         entry.last_timestamp = max_timestamp
-        if header.is_transactional and entry.current_txn_first_offset == NO_OFFSET:
-            entry.current_txn_first_offset = first_offset
-            self._ongoing[first_offset] = header.producer_id
-        if self._verifications and header.is_transactional:
+        if header.is_transactional:
+            if entry.current_txn_first_offset == NO_OFFSET:
+                entry.current_txn_first_offset = first_offset
+                self._ongoing[first_offset] = header.producer_id
             self._verifications.pop(header.producer_id, None)
 
     def marker_stored(self, header: BatchHeader, marker: Marker, offset: int) -> None:

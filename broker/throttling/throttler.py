@@ -149,9 +149,10 @@ class Throttler:
             self._wall_ms = ctx.now_ms
             self._now_ms = self.time.at(ctx.now_ms)
         now_ms = self._now_ms
-        throttle_ms = quotas.produce.record(ctx.session.user, ctx.session.client_id, ctx.request_bytes, now_ms)
+        session = ctx.session
+        throttle_ms = quotas.produce.record(session.user, session.client_id, ctx.request_bytes, now_ms)
         if throttle_ms <= 0 and quotas.request is None:
-            stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).produce
+            stats = (session.throttle_times or throttle_times_of(session)).produce
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
