@@ -142,9 +142,9 @@ class FetchSession:
             self.partitions[item.topic, item.request.partition] = item
         self.counted = len(self.partitions)  # in the cache's number of partitions
 
-    def record_sent(self, item: RequestedPartition, read: PartitionRead) -> None:
-        item.high_watermark, item.log_start_offset = read.high_watermark, read.log_start_offset
-        if read.size and len(self.partitions) > 1:
+    def record_sent(self, item: RequestedPartition, size: int, high_watermark: int, log_start_offset: int) -> None:
+        item.high_watermark, item.log_start_offset = high_watermark, log_start_offset
+        if size and len(self.partitions) > 1:
             key = item.topic, item.request.partition
             if self.partitions.pop(key, None) is not None:  # another connection may have changed the session
                 self.partitions[key] = item

@@ -172,12 +172,12 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
             trace.subject = partitions_subject([(item.topic_name, requested.partition)])
-    read = PartitionRead(item, size, data.high_watermark, data.log_start_offset)
     if not has_quotas and is_unchanged:  # the response is sent for sure
         partition.traffic.bytes_out += size
         if session is not None:
-            session.record_sent(item, read)
+            session.record_sent(item, size, data.high_watermark, data.log_start_offset)
         return response
+    read = PartitionRead(item, size, data.high_watermark, data.log_start_offset)
     fetched = Fetched(ctx, broker, session, epoch, response, (read,))
     return fetched if is_unchanged else fetched.converted()
 
@@ -226,7 +226,7 @@ class Fetched(Struct, FetchOutcome, eq=False):
             if read.size:
                 item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
             if session is not None:
-                session.record_sent(item, read)
+                session.record_sent(item, read.size, read.high_watermark, read.log_start_offset)
         if session is None and self._opens_session:
             response = self.response
             response.session_id = self._broker.fetch_sessions.open(
