@@ -170,12 +170,12 @@ class Throttler:
         """
         quotas = self.quotas
         fetch = None
-        if isinstance(outcome, Message):
-            response = outcome
+        if isinstance(outcome, FetchOutcome):
+            fetch, response = outcome, outcome.response
         elif isinstance(outcome, HeldRead):  # charged already
             return outcome
         else:
-            fetch, response = outcome, outcome.response
+            response = outcome
         if not quotas.fetch.quotas_enabled and quotas.request is None:
             if fetch is None:
                 return None
