@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sluice.audit.judge.model.observation import Role
+from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import PROBES
 from sluice.audit.report.overview import overview
 from sluice.audit.runs import Budget, audit
@@ -16,8 +17,7 @@ from sluice.cli.audit.text import summary
 PRODUCER = Path(__file__).parents[1] / "naive_producer.py"
 # Each fault shows in several probes; these are short.
 SHOWN = ("reconnect-constant", "produce-no-retry", "delivery-retries-exhausted", "throttle-produce")
-# A busy machine may leave the verdict on throttle times open, which is then measured again. If it stays open, the third
-# line is the next deviation; tests of verdicts in virtual time prove that of throttle times.
+# If the broker's timers lag, the audit does not judge throttle times; they are then measured again.
 ATTEMPTS = 2
 
 
@@ -28,12 +28,16 @@ def test_three_worst_faults_of_a_naive_producer_are_the_first_three_lines() -> N
     probes, budget = [PROBES[name] for name in SHOWN], Budget(seconds=12, at_once=4)
     for _ in range(ATTEMPTS):
         result = asyncio.run(audit([subject], probes, budget=budget))
-        title, *lines = (click.unstyle(line).strip() for line in summary(result, [], Path()))
-        if any(line.startswith("≠ KIP-13/20") for line in lines):
+        (throttle,) = (verdict for verdict in result.subjects[0].verdicts if verdict.statement == "KIP-13/20")
+        if throttle.state is not State.INCONCLUSIVE:
             break
+    title, *lines = (click.unstyle(line).strip() for line in summary(result, [], Path()))
     assert title.startswith("naive_producer.py")
     assert {line.partition(":")[0] for line in lines[:2]} == {"! Storm of connections", "! Storm of requests"}
-    assert lines[2].startswith(("≠ KIP-13/20 differs: sends", "≠ KIP-91/15 differs: resends"))
+    if throttle.state is State.INCONCLUSIVE:
+        assert throttle.why.startswith("the broker's timers lagged "), "only a busy machine is a reason"
+    else:
+        assert lines[2].startswith("≠ KIP-13/20 differs: sends")
     sentence = overview(result.subjects[0]).sentence
     assert sentence.startswith(
         ("Storm of requests, storm of connections. ", "Storm of connections, storm of requests. ")
