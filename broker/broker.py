@@ -31,7 +31,7 @@ from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
-from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
+from sluice.broker.throttling.request_charges import ThrottleHistograms
 from sluice.broker.throttling.throttler import Throttler
 from sluice.config.property_table import RACK_AWARE
 from sluice.protocol.apis.api_versions import ApiVersion

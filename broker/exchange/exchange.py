@@ -3,32 +3,30 @@
     header -> route -> decode -> handler -> quota and throttle time -> encode -> send
 
 What it calls returns values; only the exchange sends. A handler is a function `handle(ctx, request, broker)`. It
-returns the response, `NO_RESPONSE`, or a `Wait`, which is begun here; when it is over, `resume` gets the response. The
-throttler returns a `Verdict` about the response, which is carried out here. Fault rules act before and after the
-handler, and on the frames that are sent.
+returns the response, `NO_RESPONSE`, or a `Wait`, which is begun here; when it is over, the request is resumed
+(`wait.py`). The throttler returns a `Verdict` about the response, which is carried out here. Fault rules act before and
+after the handler, and on the frames that are sent.
 """
 
-from collections.abc import Callable
 from functools import partial
 from struct import Struct
 
 from sluice.broker.broker import Broker
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import NO_RESPONSE, LastResponse, Outcome, RequestContext, Wait
+from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
-from sluice.broker.throttling.request_charges import ThrottledConnection
 from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message
-from sluice.quotas.manager import ClientQuotaManager
 
 from .current_read import CurrentRead
 from .large_requests import LargeRequests
 from .request_header import after_tagged_fields, read_header
 from .route import Route
 from .routes import Routes
+from .wait import Waits
 
 _SIZE = Struct(">i")
 
@@ -43,13 +41,14 @@ class Exchange:
         self._throttler = broker.throttler
         self._large = LargeRequests(broker, self.routes.cache, self.handle, self._send)
         self._read = CurrentRead(broker)
-        self._throttled = broker.throttled
+        self._waits = Waits(broker, self._large, self._read, self._charge_and_respond, self._send)
+        self.begin = self._waits.begin
         self.begin_read, self.end_read = self._read.begin, self._read.end
         broker.hold_forwarded = self.routes.hold_forwarded
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
-        return RequestContext(Session(self._broker.node_id, connection, trace), self.resume)
+        return RequestContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         session = ctx.session
@@ -87,62 +86,10 @@ class Exchange:
         outcome = handle(ctx, request, self._broker)
         if type(outcome) is Wait:
             self.begin(ctx, outcome)
-            self._parked(ctx)
+            self._waits.parked(ctx)
         elif ctx.long is None or not ctx.session.connection.closed:
             self._charge_and_respond(ctx, outcome)
         return outcome
-
-    def begin(self, ctx: RequestContext, wait: Wait) -> None:
-        """Park or mute the connection, and begin the wait, which may be over at once."""
-        if wait.cancel is not None:
-            stop = ctx.session.connection.mute if wait.mutes else ctx.session.connection.park
-            stop(wait.cancel)
-            if wait.is_unanswered:
-                ctx.session.connection.close_on_eof()
-        if wait.begin is not None:
-            wait.begin()
-
-    def _parked(self, ctx: RequestContext) -> None:
-        if self._throttler.quotas.request is not None:
-            self._throttler.request_timer.pause(ctx)
-        if self.journal is not None:
-            self.journal.parked(ctx)
-
-    def resume(
-        self, ctx: RequestContext, respond: Callable[[], Message | Outcome], survives_disconnect: bool = False
-    ) -> None:
-        """Continue a parked request: `respond` returns its response, or parks it again."""
-        connection = ctx.session.connection
-        if connection.closed and not (survives_disconnect and connection.ended_by_client):
-            return
-        ctx.now_ms = self.clock.wall_ms()
-        if self._throttler.quotas.request is not None:
-            self._throttler.request_timer.resume()
-        connection.unpark()
-        try:
-            self._large.run(ctx, lambda: self._continue(ctx, respond()))
-        except Exception:
-            connection.fail()
-            return
-        if not connection.waiting and ctx.long is None:
-            connection.resume()
-        self._read.resumed()
-
-    def _continue(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
-        if ctx.session.connection.closed:
-            return
-        if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead | LastResponse):
-            outcome = ctx.fault.after(outcome)  # may call the handler again
-        if isinstance(outcome, LastResponse):
-            if outcome.response is not None:
-                self._send(ctx, ctx.encode(outcome.response))
-            ctx.session.connection.abort()
-        elif isinstance(outcome, HeldRead):
-            self._hold_read(ctx, outcome)
-        elif isinstance(outcome, Wait):
-            self.begin(ctx, outcome)
-        else:
-            self._charge_and_respond(ctx, outcome)
 
     def _charge_and_respond(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
@@ -161,19 +108,19 @@ class Exchange:
 
     def _carry_out(self, ctx: RequestContext, verdict: Verdict | HeldRead) -> None:
         if isinstance(verdict, HeldRead):
-            self._hold_read(ctx, verdict)
-            self._parked(ctx)
+            self._waits.hold_read(ctx, verdict)
+            self._waits.parked(ctx)
             return
         by = verdict.by
         if verdict.holds and by is not None and verdict.body is None:
-            self._mute(ctx, by, verdict.throttle_ms, partial(self._release, ctx, verdict))
+            self._waits.mute(ctx, by, verdict.throttle_ms, partial(self._release, ctx, verdict))
             return
         body = ctx.encode(verdict.response) if verdict.body is None else verdict.body
         self._send(ctx, body, verdict.size, verdict)
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:
-            self._mute(ctx, by, verdict.throttle_ms, ctx.session.connection.resume)
+            self._waits.mute(ctx, by, verdict.throttle_ms, ctx.session.connection.resume)
 
     def _release(self, ctx: RequestContext, verdict: Verdict) -> None:
         """Send a response whose throttle time is over (KIP-13), or charge it again."""
@@ -185,15 +132,6 @@ class Exchange:
             self._carry_out(ctx, verdict.then(ctx))
         if not connection.waiting:
             connection.resume()
-
-    def _hold_read(self, ctx: RequestContext, held: HeldRead) -> None:
-        self._mute(ctx, held.by, held.throttle_ms, lambda: self.resume(ctx, held.read))
-
-    def _mute(self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int, resume: Callable[[], None]) -> None:
-        """Mute the connection of a request, and call `resume` after the throttle time."""
-        operation = ThrottledConnection(by, throttle_ms, resume)
-        ctx.session.connection.mute(operation.force_complete)
-        self._throttled.delay(operation)
 
     def send_token(self, ctx: RequestContext, token: bytes) -> None:
         """Send a SASL token without a header, the response to one of SaslHandshake v0."""

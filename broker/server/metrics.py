@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from sluice.broker.broker import Broker
 from sluice.broker.exchange.route import Route
 from sluice.broker.metadata.topic import Partition
-from sluice.broker.throttling.throttle_histogram import OTHER
+from sluice.broker.throttling.request_charges import OTHER
 from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.timer import LATENESS_BOUNDS_MS

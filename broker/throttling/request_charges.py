@@ -1,24 +1,67 @@
-"""Charges common to all throttling modes: request time (KIP-124), the record of throttle times, and queue sizes.
+"""Charges common to all throttling modes: request time (KIP-124), and the record of throttle times.
 
 Request time is a client's share of one thread, in percent. With a quota of 1 % and ten windows of 1 s, a client may use
 100 ms in ten seconds.
+
+The metric `sluice_throttle_time_seconds` has a histogram by API and client. The number of series is bounded: the first
+throttled clients have their own, until an hour without throttling; the others share `__other__`.
 """
 
-from collections.abc import Callable
+from bisect import bisect_left
 
 from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.request_timer import RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
+from sluice.metrics import THROTTLE_SECONDS_BOUNDS
 from sluice.protocol.apis import ApiKey
-from sluice.purgatory.operation import DelayedOperation
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
-from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaManager
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import QuotaManagers
 
-from .throttle_histogram import ThrottleHistograms
+OTHER = "__other__"
+_BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]
+
+
+class ThrottleHistogram:
+    __slots__ = ("counts", "last_ms", "total_ms")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BOUNDS_MS) + 1)
+        self.total_ms = 0
+        self.last_ms = 0
+
+    def add(self, throttle_ms: int, now_ms: int) -> None:
+        self.counts[bisect_left(_BOUNDS_MS, throttle_ms)] += 1
+        self.total_ms += throttle_ms
+        self.last_ms = now_ms
+
+
+class ThrottleHistograms:
+    def __init__(self, max_clients: int) -> None:
+        self._max_clients = max_clients
+        self._clients: set[tuple[str, str]] = set()
+        self.by_api: dict[tuple[str, str, str], ThrottleHistogram] = {}  # API, user, client id
+
+    def add(self, api: str, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
+        client = (user, client_id)
+        if client not in self._clients:
+            if len(self._clients) < self._max_clients:
+                self._clients.add(client)
+            else:
+                client = ("", OTHER)
+        times = self.by_api.get((api, *client))
+        if times is None:
+            times = self.by_api[(api, *client)] = ThrottleHistogram()
+        times.add(throttle_ms, now_ms)
+
+    def expire(self, now_ms: int) -> None:
+        self.by_api = {
+            key: times for key, times in self.by_api.items() if now_ms - times.last_ms <= INACTIVE_SENSOR_EXPIRATION_MS
+        }
+        self._clients = {(user, client_id) for _, user, client_id in self.by_api if (user, client_id) != ("", OTHER)}
 
 
 class RequestCharges:
@@ -75,25 +118,6 @@ class RequestCharges:
         if self._journal is not None:
             self._journal.throttled(ctx, by.kind, throttle_ms)
         return by
-
-
-class ThrottledConnection(DelayedOperation):
-    """A connection throttled by a quota (Kafka's ThrottledChannel), counted in its `queue_size`.
-
-    It expires after its throttle time, or when its connection closes; then it calls `resume`.
-    """
-
-    __slots__ = ("_by", "_resume")
-
-    def __init__(self, by: ClientQuotaManager, throttle_ms: int, resume: Callable[[], None]) -> None:
-        super().__init__(throttle_ms)
-        self._by = by
-        self._resume = resume
-        by.queue_size += 1
-
-    def on_complete(self) -> None:
-        self._by.queue_size -= 1
-        self._resume()
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:

@@ -33,8 +33,7 @@ from sluice.quotas.mutation_quota import ControllerMutationQuota
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
 from .profile import Profile, Throttling
-from .request_charges import RequestCharges, throttle_times_of
-from .throttle_histogram import ThrottleHistograms
+from .request_charges import RequestCharges, ThrottleHistograms, throttle_times_of
 from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
 from .verdict import EncodedBody, HeldRead, Verdict
 

@@ -128,8 +128,8 @@ def test_toml_blocks_are_valid_fault_rules() -> None:
 
 
 def test_quoted_code_is_in_the_exchange() -> None:
-    source = [line.strip() for line in (ROOT / "broker/exchange/exchange.py").read_text().splitlines()]
-    code = "\n".join(source)
+    files = [(ROOT / "broker/exchange" / name).read_text() for name in ("exchange.py", "wait.py")]
+    code = "\n".join(line.strip() for text in files for line in text.splitlines())
     quotes = ["\n".join(map(str.strip, one.text.splitlines())) for one in BLOCKS if one.language == "py"]
     assert [quote for quote in quotes if quote not in code] == []
     assert len(quotes) >= 8

@@ -11,7 +11,7 @@ import sluice
 from sluice.broker.coordinator.share.persisted import SharePartitionId
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.server.metrics import registry
-from sluice.broker.throttling.throttle_histogram import OTHER
+from sluice.broker.throttling.request_charges import OTHER
 from sluice.metrics import METRICS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest

@@ -1,6 +1,6 @@
-"""Histograms of throttle times by client and API: buckets, the limit of clients, and expiration."""
+"""The histograms of throttle times by client and API: buckets, the limit of clients, and expiration."""
 
-from sluice.broker.throttling.throttle_histogram import OTHER, ThrottleHistograms
+from sluice.broker.throttling.request_charges import OTHER, ThrottleHistograms
 from sluice.metrics import THROTTLE_SECONDS_BOUNDS
 
 HOUR_MS = 3_600_000
