@@ -14,10 +14,16 @@ from sluice.errors import SluiceError
 
 class BrokerProcess(ClusterServer):
     def __init__(
-        self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop, load_page: LoadPage
+        self,
+        config: Config,
+        clock: Clock,
+        random: Random,
+        loop: asyncio.AbstractEventLoop,
+        load_page: LoadPage,
+        node_ids: Sequence[int] | None = None,
     ) -> None:
         """`load_page` imports the web page of the admin port."""
-        super().__init__(config, clock, random, loop)
+        super().__init__(config, clock, random, loop, node_ids)
         self.admin: AdminPort | None = None
         self._load_page = load_page
 

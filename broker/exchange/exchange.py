@@ -32,10 +32,10 @@ _SIZE = Struct(">i")
 
 
 class Exchange:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, routes: Routes | None = None) -> None:
         self.clock = broker.clock
         self.journal = broker.journal
-        self.routes = Routes(broker)
+        self.routes = Routes(broker) if routes is None else routes
         self._opened_routes = self.routes.opened
         self._broker = broker
         self._throttler = broker.throttler

@@ -1,6 +1,6 @@
 """The routes of a broker: one for each API and version that a request has used."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from struct import Struct
 
@@ -11,7 +11,7 @@ from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.message import Message
 
 from .forwarding import Forwarded
-from .registry import FORWARDED, HANDLERS
+from .registry import FORWARDED, HANDLERS, Handler
 from .response_cache import ResponseCache, encoding_unless_kept
 from .route import Route
 
@@ -21,13 +21,17 @@ _OLDEST_API_VERSIONS = ApiKey.API_VERSIONS << 16
 
 
 class Routes:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(
+        self, broker: Broker, handlers: Mapping[int, Handler] = HANDLERS, new_route: type[Route] = Route
+    ) -> None:
         # API key and version as one number, as in a request -> route
         self.opened: dict[int, Route] = {}
         # Called with each new route, to add fault rules to its handler.
         self.on_opened: Callable[[Route], None] | None = None
         self.cache = ResponseCache(broker)
         self._broker = broker
+        self._handlers = handlers
+        self._new_route = new_route
         self._throttler = broker.throttler
         self._journal = broker.journal
         self._held_apis: Collection[int] = ()
@@ -77,8 +81,8 @@ class Routes:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        handler = HANDLERS[api_key]
-        route = Route(handler, version, self._throttler.charge_of(handler.api))
+        handler = self._handlers[api_key]
+        route = self._new_route(handler, version, self._throttler.charge_of(handler.api))
         if route.is_cached:
             route.set_handler(self.cache.keeping(route.handler))
             route.encode = encoding_unless_kept(route.encode)
@@ -92,7 +96,7 @@ class Routes:
         return route
 
     def _update_hold(self, route: Route, api_key: int) -> None:
-        route.set_handler(self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load())
+        route.set_handler(self._park_forwarded if api_key in self._held_apis else self._handlers[api_key].load())
 
     def _park_forwarded(self, ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
         forwarded = Forwarded(ctx, request, broker)

@@ -29,7 +29,15 @@ _RESUME_AFTER_MS = 500
 
 
 class ClusterServer:
-    def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        random: Random,
+        loop: asyncio.AbstractEventLoop,
+        node_ids: Sequence[int] | None = None,
+    ) -> None:
+        """Make the brokers with these ids, by default those of the config."""
         self.config = config
         worker = None if hasattr(loop, "bind") else ThreadWorker(loop.call_soon_threadsafe)  # None: in virtual time
         self.cluster = Cluster(Runtime(config, clock, random, worker))
@@ -39,16 +47,16 @@ class ClusterServer:
         self._random_state = random.getstate()
         self._loop = loop
         self._starting: set[asyncio.Task[None]] = set()
-        for _ in range(config.integer("sluice.brokers")):
-            server = self._new_server()
-            self.brokers[server.broker.node_id] = server.broker
-            self.servers[server.broker.node_id] = server
+        first = config.integer("node.id")
+        for node_id in range(first, first + config.integer("sluice.brokers")) if node_ids is None else node_ids:
+            server = self.servers[node_id] = self._new_server(node_id)
+            self.brokers[node_id] = server.broker
         if self.cluster.logs.directory is not None:
             from .log_dir_recovery import recover_log_dir
 
             recover_log_dir(self.cluster, self.cluster.logs.directory)
 
-    def _new_server(self, node_id: int | None = None) -> SocketServer:
+    def _new_server(self, node_id: int) -> SocketServer:
         release = self.config.text("sluice.kafka.release")
         broker = Broker(self.cluster, advertised_with(self.config), served_as(release), node_id)
         return SocketServer(broker, Exchange(broker), self._loop)
@@ -59,9 +67,9 @@ class ClusterServer:
         Raises SluiceError if an address is unavailable; then no port stays bound.
         """
         try:
-            for number, (node_id, server) in enumerate(self.servers.items()):
-                here = self.config.listeners(number) if listeners is None else listeners[node_id]
-                await server.start(here, self.config.advertised_listeners(number))
+            for node_id, server in self.servers.items():
+                here, advertised = self._listeners_of(node_id)
+                await server.start(here if listeners is None else listeners[node_id], advertised)
         except SluiceError:
             await self.stop()
             raise
@@ -71,6 +79,11 @@ class ClusterServer:
             JournalTopic(self.cluster, self.cluster.journal)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
             self.cluster.runtime.scheduler.schedule_once(_RESUME_AFTER_MS, self._resume_transactions)
+
+    def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
+        """Return the addresses to listen on, and those to advertise where they differ."""
+        number = node_id - self.config.integer("node.id")
+        return self.config.listeners(number), self.config.advertised_listeners(number)
 
     @OnDemand
     def faults(self) -> "FaultEngine":

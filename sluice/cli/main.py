@@ -21,6 +21,7 @@ from .usage_errors import usage_error
 # In the order of `sluice --help`. Each command is an attribute of its module.
 COMMANDS = {
     "serve": "Run a broker.",
+    "proxy": "Run a proxy in front of a cluster, with faults and quotas.",
     "demo": "Throttle real clients and check their rates.",
     "top": "Show live client activity and throttling.",
     "explain": "Explain why a client is throttled (same as `sluice quota explain`).",
@@ -39,7 +40,7 @@ COMMANDS = {
 }
 MODULES = {
     name: f"{name}.command"
-    for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit", "fleet")
+    for name in ("serve", "proxy", "demo", "top", "quota", "faults", "scenario", "journal", "audit", "fleet")
 }
 MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}

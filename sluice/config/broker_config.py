@@ -102,7 +102,7 @@ class Config(Values):
         """
         config = cls()
         if file is not None:
-            config._apply(f"{file}", _read(file))
+            config._apply(f"{file}", read_file(file))
         if environ is not None:
             config._apply_environment(environ)
         config._apply("--override", (("--override", *_split_override(item)) for item in overrides))
@@ -446,7 +446,8 @@ def _parse_defaults(rows: Mapping[str, Property]) -> dict[str, Value]:
     return {name: None if row.default is None else row.kind.parse(row.default) for name, row in rows.items()}
 
 
-def _read(file: str | PathLike[str]) -> Iterator[tuple[str, str, str]]:
+def read_file(file: str | PathLike[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield (place, key, value) of a properties file. Raises ConfigError."""
     try:
         with open(file, encoding="utf-8") as opened:  # noqa: PTH123  (importing pathlib takes 5 ms of a start)
             content = opened.read()

@@ -1,0 +1,103 @@
+"""`sluice proxy`."""
+
+import asyncio
+import logging
+import os
+from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
+
+import click
+
+from sluice.broker.network.fair_selector import new_loop
+from sluice.cli.commands import Command, Integer
+from sluice.cli.logs import set_up_logging
+from sluice.cli.options import override_option
+from sluice.cli.serve.arguments import LOG_FORMATS, ServeArguments
+from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
+from sluice.clock import LoopClock
+from sluice.config.broker_config import Config, read_file
+from sluice.proxy.discovery import ProxyOptions, open_proxy, parse_ports, until_stopped
+from sluice.web import load as load_page
+
+log = logging.getLogger("sluice.cli")
+
+# Above the ports that a cluster on the same host has.
+DEFAULT_PORT = 19092
+
+
+@click.command(cls=Command)
+@click.option(
+    "--upstream", required=True, metavar="HOST:PORT,...", help="Bootstrap servers of the cluster behind the proxy."
+)
+@click.option(
+    "--upstream-config",
+    type=click.Path(),
+    metavar="FILE",
+    help="Properties of a Kafka client, such as security.protocol, with which the proxy connects to the cluster.",
+)
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    type=Integer(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="The broker with id N gets the port N above; 0 picks free ports.",
+)
+@click.option("--ports", metavar="ID=PORT,...", default="", help="Ports of single brokers, by their id.")
+@click.option("--advertised-host", help="Host that clients use to connect.  [default: the address they used]")
+@click.option(
+    "--admin-port",
+    type=Integer(0, 65535),
+    default=ServeArguments().admin_port,
+    show_default=True,
+    help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
+)
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE", help="Properties of the proxy's side.")
+@override_option()
+@click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    default=LOG_FORMATS[0],
+    show_default=True,
+    help="Format of log lines on stderr.",
+)
+def proxy(
+    upstream: str,
+    upstream_config: str | None,
+    host: str | None,
+    port: int,
+    ports: str,
+    advertised_host: str | None,
+    admin_port: int,
+    config_file: str | None,
+    overrides: tuple[str, ...],
+    seed: int | None,
+    log_format: str,
+) -> None:
+    """Forward clients to a cluster until SIGINT or SIGTERM, with faults, quotas and journal.
+
+    Prints one line when it accepts connections: "ready" and a JSON object with its addresses.
+    """
+    set_up_logging(log_format)
+    properties = {} if upstream_config is None else {key: value for _, key, value in read_file(upstream_config)}
+    options = ProxyOptions(properties | {"bootstrap.servers": upstream}, parse_ports(ports), advertised_host)
+    config = Config.load(config_file, [*overrides, *listener_pairs(host, port)], os.environ)
+    for warning in config.warnings:
+        log.warning(warning)
+    random = Random(SystemRandom().randrange(SEEDS) if seed is None else seed)  # noqa: S311  (runs are repeatable)
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        stop = asyncio.Event()
+        with stopped_by_signals(runner.get_loop(), stop.set):
+            runner.run(_run(options, config, admin_port, random, stop))
+
+
+async def _run(options: ProxyOptions, config: Config, admin_port: int, random: Random, stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    server = await until_stopped(open_proxy(options, config, LoopClock(loop), random, loop, load_page), stop)
+    if server is None:
+        return
+    await server.start(admin=(config.text("sluice.admin.host"), admin_port))
+    print_ready(server)
+    await stop.wait()
+    await server.stop()
+    log.info("stopped")

@@ -1,0 +1,90 @@
+"""The start of a proxy: read the cluster behind it, then make the servers of its brokers."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from random import Random  # noqa: TID251  (only the type of an injected value)
+from typing import Any, NamedTuple, TypeVar
+
+from sluice.broker.admin.server import LoadPage
+from sluice.client.errors import AuthenticationException, KafkaException
+from sluice.clock import Clock, sleep_ms
+from sluice.config.broker_config import Config
+from sluice.errors import ConfigError, SluiceError
+from sluice.text.error_text import expected
+
+from .server import ProxyServer
+from .upstream_cluster import UpstreamCluster, VersionRange
+
+log = logging.getLogger("sluice.proxy")
+
+_RETRY_MS = 1_000
+_PORTS = range(1, 65536)
+
+T = TypeVar("T")
+
+
+class ProxyOptions(NamedTuple):
+    upstream: Mapping[str, str]  # properties of a Kafka client, with bootstrap.servers
+    ports: Mapping[int, int]  # by node id
+    advertised_host: str | None
+
+
+def parse_ports(text: str) -> dict[int, int]:
+    """Return the port by node id of a text such as `1=19092,2=19093`. Raises ConfigError."""
+    ports: dict[int, int] = {}
+    for item in filter(None, (each.strip() for each in text.split(","))):
+        node_id, _, port = item.partition("=")
+        if not (node_id.isdecimal() and port.isdecimal() and int(port) in _PORTS):
+            raise ConfigError(f"--ports: {expected('ID=PORT, separated by commas', item)}")
+        ports[int(node_id)] = int(port)
+    return ports
+
+
+async def open_proxy(
+    options: ProxyOptions,
+    config: Config,
+    clock: Clock,
+    random: Random,
+    loop: asyncio.AbstractEventLoop,
+    load_page: LoadPage,
+) -> ProxyServer:
+    """Return a proxy that is not started yet; wait until the cluster responds.
+
+    Raises:
+        SluiceError: The cluster does not accept the proxy.
+    """
+    upstream = UpstreamCluster(options.upstream, clock)
+    try:
+        versions = await _discover(upstream, clock)
+        return ProxyServer(config, clock, random, loop, load_page, upstream, versions, options)
+    except BaseException:
+        await upstream.close()
+        raise
+
+
+async def _discover(upstream: UpstreamCluster, clock: Clock) -> dict[int, dict[int, VersionRange]]:
+    problem = ""
+    while True:
+        try:
+            await upstream.refresh()
+            return {node_id: await upstream.versions_of(node_id) for node_id in upstream.brokers}
+        except AuthenticationException as error:
+            raise SluiceError(f"--upstream: {error}") from None
+        except KafkaException as error:
+            if str(error) != problem:
+                log.warning("the upstream cluster does not respond; trying again", extra={"reason": str(error)})
+            problem = str(error)
+        await sleep_ms(clock, _RETRY_MS)
+
+
+async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T | None:
+    """Return the result of `work`; None if the process is to stop before."""
+    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    await asyncio.wait((task,))
+    return None

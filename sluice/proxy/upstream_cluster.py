@@ -1,0 +1,63 @@
+"""What the proxy knows of the upstream cluster: its brokers, their addresses and API versions."""
+
+import logging
+from collections.abc import Mapping
+from random import Random  # noqa: TID251  (for jitter)
+from typing import NamedTuple
+
+from sluice.client.admin.admin import AdminClient
+from sluice.client.admin.calls import AdminCalls, broker, least_loaded
+from sluice.client.errors import KafkaException
+from sluice.client.network.in_flight import request_of
+from sluice.clock import Clock
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataResponse
+
+from .authentication import CLIENT_ID
+
+log = logging.getLogger("sluice.proxy")
+
+VersionRange = tuple[int, int]
+
+
+class UpstreamBroker(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class UpstreamCluster:
+    def __init__(self, properties: Mapping[str, str], clock: Clock) -> None:
+        """`properties`: those of an admin client, with `bootstrap.servers`. Raises ConfigError."""
+        self.admin = AdminClient({"client.id": CLIENT_ID, **properties}, clock=clock)
+        self.config = self.admin.config
+        self._calls = AdminCalls(self.admin.network, self.config, Random())  # noqa: S311  (for jitter, not for secrets)
+        self.brokers: dict[int, UpstreamBroker] = {}  # also those that have left
+        self.cluster_id = ""
+
+    async def refresh(self) -> None:
+        """Ask for the brokers. Raises KafkaException."""
+        request = request_of(MetadataRequest(topics=[], allow_auto_topic_creation=False), oldest=1)
+        metadata = await self._calls.call(least_loaded, request, MetadataResponse, None)
+        self.cluster_id = metadata.cluster_id or ""
+        for each in metadata.brokers:
+            self.brokers[each.node_id] = UpstreamBroker(each.node_id, each.host, each.port, each.rack)
+
+    async def versions_of(self, node_id: int) -> dict[int, VersionRange]:
+        """Return the API versions that a broker serves and the proxy can read. Raises KafkaException."""
+        request = request_of(ApiVersionsRequest(client_software_name="sluice", client_software_version="1"))
+        response = await self._calls.call(broker(node_id), request, ApiVersionsResponse, None)
+        common: dict[int, VersionRange] = {}
+        for each in response.api_keys:
+            api = API_KEYS.get(each.api_key)
+            if api is None:
+                continue
+            first, last = max(api.min_version, each.min_version), min(api.max_version, each.max_version)
+            if first <= last:
+                common[each.api_key] = first, last
+        return common
+
+    async def close(self) -> None:
+        await self.admin.close()

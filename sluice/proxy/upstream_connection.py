@@ -1,0 +1,264 @@
+"""The connection to an upstream broker that belongs to one client connection.
+
+Requests are written in the client's order, and the responses come back in it. There are two ways to forward a request:
+
+- *Together*: the next request is forwarded, too, before the response. What the context knows of the request is kept
+  with it (`InFlight`) and put back when the response arrives.
+- *Alone*, if a fault rule or a quota may act on it: it is forwarded after the responses to all earlier ones, and the
+  client's connection is parked until its own, as on a broker of our own.
+
+The connection ends with the client's, and the client's with it: by a TCP reset if it was reset.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from msgspec import Struct as Record
+
+from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
+from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
+from sluice.client.network.connection import ResponsePool
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.frame import FrameReader
+from sluice.protocol.message import Message
+
+from .authentication import Authentication
+
+if TYPE_CHECKING:
+    from .forwarding import ForwardedRoute, ForwardingExchange
+
+# An int32, as Kafka's clients accept.
+_LARGEST_RESPONSE_BYTES = 2**31 - 1
+# Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
+_MOST_IN_FLIGHT = 1000
+_SIZE = Struct(">i")
+_CORRELATION_ID = Struct(">i")
+_NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
+
+
+class InFlight(Record, eq=False, gc=False):
+    """A forwarded request that waits for its response, and the state of its context."""
+
+    route: "ForwardedRoute"
+    version: int
+    correlation_id: int
+    request_bytes: int
+    request: Message
+    sent_ms: float
+    is_alone: bool
+    started_ms: float
+    subject: RequestSubject | None
+    annotations: RequestAnnotations | None
+
+
+class ForwardedContext(RequestContext):
+    __slots__ = ("upstream",)
+    upstream: "UpstreamConnection"
+
+
+class UpstreamConnection(asyncio.BufferedProtocol):
+    def __init__(self, exchange: "ForwardingExchange", ctx: ForwardedContext, pool: ResponsePool) -> None:
+        self._exchange = exchange
+        self._ctx = ctx
+        self._pool = pool
+        self._reader = FrameReader(pool, _LARGEST_RESPONSE_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._authentication: Authentication | None = None
+        self._unsent: list[bytes] | None = []  # None once connected and authenticated
+        self._held = b""  # the request that waits until none is in flight
+        self._is_closed = False
+        self._is_full = False
+        self.in_flight: deque[InFlight] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        return self._is_full or len(self.in_flight) >= _MOST_IN_FLIGHT
+
+    # -- called by the exchange ----------------------------------------------------------------------------------------
+
+    def forward(self, request: Message) -> Outcome:
+        ctx, exchange = self._ctx, self._exchange
+        route: ForwardedRoute = ctx.route  # type: ignore[assignment]  # the exchange sets it
+        frame = route.frame_of(ctx, request)
+        if self._is_closed:
+            self._end_client()
+            return ENDED
+        if isinstance(request, ProduceRequest) and request.acks == 0:
+            self._write(frame)
+            return NO_RESPONSE
+        is_alone = exchange.is_alone(route)
+        connection, trace = ctx.session.connection, ctx.session.trace
+        sent = InFlight(
+            route,
+            ctx.version,
+            ctx.correlation_id,
+            ctx.request_bytes,
+            request,
+            exchange.clock.monotonic_ms(),
+            is_alone,
+            connection.started_ms,
+            None,
+            None,
+        )
+        self.in_flight.append(sent)
+        self._write(frame)
+        if is_alone:
+            return Wait(self.close)
+        if trace is not None and exchange.journal is not None:
+            exchange.journal.parked(ctx)
+            sent.subject, trace.subject = trace.subject, None
+            sent.annotations, trace.annotations = trace.annotations, None
+        return ENDED
+
+    def hold(self, frame: bytes) -> None:
+        """Handle a request after the responses to all earlier ones; until then, the client's connection is parked."""
+        self._held = frame
+        self._ctx.session.connection.park(self.close)
+
+    def restore(self, sent: InFlight) -> None:
+        """Put a forwarded request back into the context."""
+        ctx = self._ctx
+        ctx.route, ctx.version = sent.route, sent.version
+        ctx.correlation_id, ctx.request_bytes = sent.correlation_id, sent.request_bytes
+        ctx.error_code = 0
+        ctx.session.connection.started_ms = sent.started_ms
+        trace = ctx.session.trace
+        if trace is not None:
+            trace.subject, trace.annotations = sent.subject, sent.annotations
+
+    def close(self) -> None:
+        """End the connection with the client's; data that the client sent before is still sent."""
+        self._is_closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- asyncio callbacks ---------------------------------------------------------------------------------------------
+
+    def connected(self, authentication: Authentication | None) -> None:
+        """Begin to send, after the authentication, if any."""
+        self._authentication = authentication
+        if authentication is None:
+            self._send_unsent()
+        else:
+            self._write_now(authentication.first_request())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._is_closed:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._reader.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._exchange.upstream_lost(self, exc)
+            self._end_client(is_reset=isinstance(exc, ConnectionResetError))
+
+    def failed(self) -> None:
+        """End the client's connection, as no connection to the upstream broker was made."""
+        self._is_closed = True
+        self._end_client()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        reader = self._reader
+        if not reader.received(nbytes):
+            return
+        try:
+            while not self._is_closed and reader.next_frame():
+                self._receive(reader.view, reader.start, reader.end)
+        except RemoteProtocolError as error:
+            self._exchange.rejects(self, str(error))
+            self.close()
+            self._end_client()
+        if self._is_closed:
+            reader.drop_rest()
+        reader.keep_rest()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._dispatch_held()
+
+    # -- details -------------------------------------------------------------------------------------------------------
+
+    def _receive(self, view: memoryview, start: int, end: int) -> None:
+        """Handle one response. Raises RemoteProtocolError if it is malformed."""
+        if view is self._pool.scratch:  # the next read overwrites it
+            view = memoryview(bytes(view[start:end]))
+            start, end = 0, len(view)
+        if self._authentication is not None:
+            request = self._authentication.next_request(view[start:end])
+            if request is None:
+                self._authentication = None
+                self._send_unsent()
+            else:
+                self._write_now(request)
+            return
+        if not self.in_flight:
+            raise RemoteProtocolError(f"a response of {end - start} bytes without a request")
+        sent = self.in_flight.popleft()
+        if end - start < _CORRELATION_ID.size:
+            raise RemoteProtocolError(f"a response of {end - start} bytes; expected at least {_CORRELATION_ID.size}")
+        (correlation_id,) = _CORRELATION_ID.unpack_from(view, start)
+        if correlation_id != sent.correlation_id:
+            raise RemoteProtocolError(f"correlation id {correlation_id}; expected {sent.correlation_id}")
+        ctx = self._ctx
+        if sent.is_alone:
+            self._exchange.received(ctx, sent, view, start, end)
+            return
+        self.restore(sent)
+        self._exchange.received(ctx, sent, view, start, end)
+        if self._held and not self.in_flight:
+            self._dispatch_held()
+
+    def _dispatch_held(self) -> None:
+        frame = self._held
+        if not frame or self.in_flight or self._is_full or self._ctx.session.connection.closed:
+            return
+        self._held = b""
+        self._exchange.dispatch_held(self._ctx, frame)
+
+    def _write(self, frame: bytes) -> None:
+        if self._unsent is None:
+            self._write_now(frame)
+        else:
+            self._unsent.append(frame)
+
+    def _write_now(self, frame: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(frame)
+
+    def _send_unsent(self) -> None:
+        unsent, self._unsent = self._unsent, None
+        if unsent:
+            self._write_now(b"".join(unsent))
+
+    def _end_client(self, *, is_reset: bool = False) -> None:
+        connection = self._ctx.session.connection
+        if connection.closed:
+            return
+        if is_reset:
+            connection.reset("the upstream broker reset the connection")
+        else:
+            connection.close_reason = "the upstream broker closed the connection"
+            connection.abort()
+
+    def abort(self) -> None:
+        """End the connection by a TCP reset, as the client has done."""
+        self._is_closed = True
+        if self._transport is not None:
+            sock: socket.socket | None = self._transport.get_extra_info("socket")
+            if sock is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            self._transport.abort()
