@@ -21,6 +21,8 @@ LAST_VERSION = 0x7FFF  # int16 on the wire, so "3+" ends here
 TOPIC_NAME, TOPIC_ID, PARTITION = "topicName", "topicId", "partition"
 GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 
+CONTROLLER = "controller"  # `V.address` of a controller's host or port
+
 
 class Type(NamedTuple):
     """A primitive wire type. `code` is its struct format, None for types of variable length."""
@@ -94,6 +96,9 @@ class V(NamedTuple):
             Empty: fault rules cannot select this level.
         errors_fall_back: Whether versions without this field have its errors on their deepest level instead.
         on_error: The value in a failed item: a literal, `kept` for the item's own value, or `message` for the code's.
+        address: For a broker's host or port in a response, the field of the same struct with the broker's id. For a
+            controller's, CONTROLLER.
+        leader: Whether the field is the id of a partition's leader, in a response with addresses of brokers.
     """
 
     versions: str = "0+"
@@ -108,6 +113,8 @@ class V(NamedTuple):
     errors: str | None = None
     errors_fall_back: bool = True
     on_error: int | str | None = "default"
+    address: str = ""
+    leader: bool = False
 
 
 class Single:

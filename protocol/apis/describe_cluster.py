@@ -19,8 +19,8 @@ class DescribeClusterRequest(Message):
 
 class DescribeClusterBroker(Message):
     broker_id: int32 = 0
-    host: string = ""
-    port: int32 = 0
+    host: Annotated[string, V(address="broker_id")] = ""
+    port: Annotated[int32, V(address="broker_id")] = 0
     rack: Annotated[string | None, V("0+", null="0+")] = None
     is_fenced: Annotated[boolean, V("2+")] = False
 

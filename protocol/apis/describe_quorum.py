@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uint16, uuid
+from sluice.protocol.types import CONTROLLER, ZERO_UUID, V, int16, int32, int64, string, uint16, uuid
 
 
 class PartitionData(Message):
@@ -50,8 +50,8 @@ class ResponseTopicData(Message):
 
 class Listener(Message):
     name: Annotated[string, V("2+", map_key=True)] = ""
-    host: Annotated[string, V("2+")] = ""
-    port: Annotated[uint16, V("2+")] = 0
+    host: Annotated[string, V("2+", address=CONTROLLER)] = ""
+    port: Annotated[uint16, V("2+", address=CONTROLLER)] = 0
 
 
 class Node(Message):

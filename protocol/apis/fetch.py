@@ -67,7 +67,7 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    leader_id: Annotated[int32, V("12+")] = -1
+    leader_id: Annotated[int32, V("12+", leader=True)] = -1
     leader_epoch: Annotated[int32, V("12+")] = -1
 
 
@@ -112,8 +112,8 @@ class FetchableTopicResponse(Message):
 
 class NodeEndpoint(Message):
     node_id: Annotated[int32, V("16+")] = 0
-    host: Annotated[string, V("16+")] = ""
-    port: Annotated[int32, V("16+")] = 0
+    host: Annotated[string, V("16+", address="node_id")] = ""
+    port: Annotated[int32, V("16+", address="node_id")] = 0
     rack: Annotated[string | None, V("16+", null="16+")] = None
 
 

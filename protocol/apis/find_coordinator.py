@@ -23,8 +23,8 @@ class FindCoordinatorRequest(Message):
 class Coordinator(Message):
     key: Annotated[string, V("4+", map_key=True)] = ""
     node_id: Annotated[int32, V("4+", on_error=-1)] = 0
-    host: Annotated[string, V("4+")] = ""
-    port: Annotated[int32, V("4+", on_error=-1)] = 0
+    host: Annotated[string, V("4+", address="node_id")] = ""
+    port: Annotated[int32, V("4+", on_error=-1, address="node_id")] = 0
     error_code: Annotated[
         int16, V("4+", errors="any coordinator TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION")
     ] = 0
@@ -36,6 +36,6 @@ class FindCoordinatorResponse(Message):
     error_code: Annotated[int16, V("0-3", errors="")] = 0
     error_message: Annotated[string | None, V("1-3", null="1-3", on_error="message")] = ""
     node_id: Annotated[int32, V("0-3", on_error=-1)] = 0
-    host: Annotated[string, V("0-3")] = ""
-    port: Annotated[int32, V("0-3", on_error=-1)] = 0
+    host: Annotated[string, V("0-3", address="node_id")] = ""
+    port: Annotated[int32, V("0-3", on_error=-1, address="node_id")] = 0
     coordinators: Annotated[list[Coordinator], V("4+", answers="coordinator_keys")] = []

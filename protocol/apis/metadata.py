@@ -29,15 +29,15 @@ class MetadataRequest(Message):
 
 class MetadataResponseBroker(Message):
     node_id: int32 = 0
-    host: string = ""
-    port: int32 = 0
+    host: Annotated[string, V(address="node_id")] = ""
+    port: Annotated[int32, V(address="node_id")] = 0
     rack: Annotated[string | None, V("1+", null="1+")] = None
 
 
 class MetadataResponsePartition(Message):
     error_code: Annotated[int16, V(errors="REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND")] = 0
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    leader_id: Annotated[int32, V(on_error=-1)] = 0
+    leader_id: Annotated[int32, V(on_error=-1, leader=True)] = 0
     leader_epoch: Annotated[int32, V("7+")] = -1
     replica_nodes: Annotated[list[int32], V(on_error="kept")] = []
     isr_nodes: Annotated[list[int32], V(on_error="kept")] = []

@@ -41,7 +41,7 @@ class BatchIndexAndErrorMessage(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    leader_id: Annotated[int32, V("10+")] = -1
+    leader_id: Annotated[int32, V("10+", leader=True)] = -1
     leader_epoch: Annotated[int32, V("10+")] = -1
 
 
@@ -75,8 +75,8 @@ class TopicProduceResponse(Message):
 
 class NodeEndpoint(Message):
     node_id: Annotated[int32, V("10+")] = 0
-    host: Annotated[string, V("10+")] = ""
-    port: Annotated[int32, V("10+")] = 0
+    host: Annotated[string, V("10+", address="node_id")] = ""
+    port: Annotated[int32, V("10+", address="node_id")] = 0
     rack: Annotated[string | None, V("10+", null="10+")] = None
 
 

@@ -52,7 +52,7 @@ class ShareFetchRequest(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    leader_id: int32 = 0
+    leader_id: Annotated[int32, V(leader=True)] = 0
     leader_epoch: int32 = 0
 
 
@@ -80,8 +80,8 @@ class ShareFetchableTopicResponse(Message):
 
 class NodeEndpoint(Message):
     node_id: int32 = 0
-    host: string = ""
-    port: int32 = 0
+    host: Annotated[string, V(address="node_id")] = ""
+    port: Annotated[int32, V(address="node_id")] = 0
     rack: Annotated[string | None, V("0+", null="0+")] = None
 
 
