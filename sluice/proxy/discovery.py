@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from random import Random  # noqa: TID251  (only the type of an injected value)
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from sluice.broker.admin.server import LoadPage
 from sluice.client.errors import AuthenticationException, KafkaException
@@ -13,7 +13,7 @@ from sluice.config.broker_config import Config
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
-from .server import ProxyServer
+from .server import ProxyOptions, ProxyServer
 from .upstream_cluster import UpstreamCluster, VersionRange
 
 log = logging.getLogger("sluice.proxy")
@@ -22,12 +22,6 @@ _RETRY_MS = 1_000
 _PORTS = range(1, 65536)
 
 T = TypeVar("T")
-
-
-class ProxyOptions(NamedTuple):
-    upstream: Mapping[str, str]  # properties of a Kafka client, with bootstrap.servers
-    ports: Mapping[int, int]  # by node id
-    advertised_host: str | None
 
 
 def parse_ports(text: str) -> dict[int, int]:

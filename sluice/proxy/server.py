@@ -5,39 +5,34 @@ A broker's server stays when the upstream broker leaves, so that its port is the
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Mapping, Sequence
 from random import Random  # noqa: TID251  (only the type of an injected value)
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from sluice.broker.admin.server import LoadPage
 from sluice.broker.broker import Broker
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.process import BrokerProcess
-from sluice.broker.requests.session import Session
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.errors import KafkaException
-from sluice.client.network import sasl
-from sluice.client.network.connection import ResponsePool
-from sluice.client.network.tls import tls_context
 from sluice.clock import Clock, sleep_ms
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
-from sluice.protocol.addresses import rewriter_of
 
-from .authentication import Authentication
 from .forwarding import ForwardingExchange
-from .known_topic import KnownTopic
 from .upstream_cluster import UpstreamCluster, VersionRange
-from .upstream_connection import UpstreamConnection
-
-if TYPE_CHECKING:
-    from .discovery import ProxyOptions
+from .upstream_connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
 
 # A new broker is found after at most this time, as long as Kafka's clients wait for a new topic to appear.
 _REFRESH_MS = 5_000
+
+
+class ProxyOptions(NamedTuple):
+    upstream: Mapping[str, str]  # properties of a Kafka client, with bootstrap.servers
+    ports: Mapping[int, int]  # by node id
+    advertised_host: str | None
 
 
 class ProxyServer(BrokerProcess):
@@ -50,7 +45,7 @@ class ProxyServer(BrokerProcess):
         load_page: LoadPage,
         upstream: UpstreamCluster,
         versions: Mapping[int, Mapping[int, VersionRange]],
-        options: "ProxyOptions",
+        options: ProxyOptions,
     ) -> None:
         """Make the servers of the known brokers, before `start`.
 
@@ -64,14 +59,10 @@ class ProxyServer(BrokerProcess):
             versions: Served API versions by node id.
             options: Ports and host for clients.
         """
-        self.pool = ResponsePool()
         self.upstream = upstream
-        self.rewriter_of = rewriter_of
+        self._connector = UpstreamConnector(upstream, loop)
         self._versions = versions
         self._options = options
-        self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._unreachable: set[int] = set()  # node ids
         self._refresh: asyncio.Task[None] | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
@@ -86,14 +77,13 @@ class ProxyServer(BrokerProcess):
         if self._refresh is not None:
             self._refresh.cancel()
         await super().stop()
-        for task in self._tasks:
-            task.cancel()
+        self._connector.close()
         await self.upstream.close()
 
     def _new_server(self, node_id: int) -> SocketServer:
         versions = self._versions[node_id]
         broker = Broker(self.cluster, versions, versions, node_id)
-        return SocketServer(broker, ForwardingExchange(broker, self), self._loop)
+        return SocketServer(broker, ForwardingExchange(broker, self._connector), self._loop)
 
     def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
         bound = self.config.listeners(node_id)
@@ -104,55 +94,6 @@ class ProxyServer(BrokerProcess):
         if host is None:
             return bound, self.config.advertised_listeners(node_id)
         return bound, [Endpoint(endpoint.name, host, endpoint.port) for endpoint in bound]
-
-    # -- called by the exchanges ---------------------------------------------------------------------------------------
-
-    def connect(self, node_id: int, connection: UpstreamConnection) -> None:
-        task = self._loop.create_task(self._connect(node_id, connection))
-        self._tasks.add(task)  # the event loop keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
-
-    async def _connect(self, node_id: int, connection: UpstreamConnection) -> None:
-        broker, config = self.upstream.brokers[node_id], self.upstream.config
-        name = broker.host if self._tls is not None else None
-        try:
-            await self._loop.create_connection(
-                lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
-            )
-        except OSError as error:
-            self.lost(node_id, error)
-            connection.failed()
-            return
-        if node_id in self._unreachable:
-            self._unreachable.remove(node_id)
-            log.info("upstream broker reachable again", extra={"broker": node_id})
-        authentication = None
-        if config.uses_sasl:
-            authentication = Authentication(sasl.conversation(config.text("sasl.mechanism"), config.sasl_options()))
-        connection.connected(authentication)
-
-    def lost(self, node_id: int, error: Exception | None) -> None:
-        """Log once that connections to a broker fail."""
-        if error is not None and node_id not in self._unreachable:
-            self._unreachable.add(node_id)
-            broker = self.upstream.brokers[node_id]
-            log.warning(
-                "upstream broker unreachable",
-                extra={"broker": node_id, "address": f"{broker.host}:{broker.port}", "reason": str(error)},
-            )
-
-    def address_of(self, session: Session, node_id: int, host: str, port: int) -> tuple[str, int] | None:
-        """Return the address of a broker for a client; None if the broker is not known yet."""
-        broker = self.brokers.get(node_id)
-        if broker is None or session.connection.advertised.name not in broker.endpoints:
-            return None
-        endpoint = session.endpoint_of(broker)
-        return endpoint.host, endpoint.port
-
-    def learn(self, topic_id: bytes, name: str) -> None:
-        known = self.cluster.topics_by_id
-        if topic_id not in known:
-            known[topic_id] = KnownTopic(name)  # type: ignore[assignment]  # a proxy reads only the name
 
     # -- the upstream's brokers ----------------------------------------------------------------------------------------
 

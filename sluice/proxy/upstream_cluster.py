@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from sluice.client.admin.admin import AdminClient
 from sluice.client.admin.calls import AdminCalls, broker, least_loaded
-from sluice.client.errors import KafkaException
 from sluice.client.network.in_flight import request_of
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS

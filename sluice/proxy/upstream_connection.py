@@ -14,22 +14,23 @@ import asyncio
 import socket
 from collections import deque
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct as Record
 
+from sluice.broker.exchange.route import Route
+from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
 from sluice.client.network.connection import ResponsePool
+from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
 
 from .authentication import Authentication
-
-if TYPE_CHECKING:
-    from .forwarding import ForwardedRoute, ForwardingExchange
+from .forwarded_route import ForwardedRoute
 
 # An int32, as Kafka's clients accept.
 _LARGEST_RESPONSE_BYTES = 2**31 - 1
@@ -43,7 +44,7 @@ _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 class InFlight(Record, eq=False, gc=False):
     """A forwarded request that waits for its response, and the state of its context."""
 
-    route: "ForwardedRoute"
+    route: ForwardedRoute
     version: int
     correlation_id: int
     request_bytes: int
@@ -60,8 +61,29 @@ class ForwardedContext(RequestContext):
     upstream: "UpstreamConnection"
 
 
+class Forwarding(Protocol):
+    """The exchange of a proxy."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def journal(self) -> Journal | None: ...
+
+    def is_alone(self, route: Route) -> bool:
+        """Return whether a fault rule or a quota may act on the requests of a route."""
+
+    def received(self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int) -> None:
+        """Respond to a request with the upstream's response. Raises RemoteProtocolError if it is malformed."""
+
+    def dispatch_held(self, ctx: ForwardedContext, frame: bytes) -> None:
+        """Handle a request that had to wait for the responses to earlier ones."""
+
+    def rejects(self, problem: str) -> None:
+        """Report a malformed response."""
+
+
 class UpstreamConnection(asyncio.BufferedProtocol):
-    def __init__(self, exchange: "ForwardingExchange", ctx: ForwardedContext, pool: ResponsePool) -> None:
+    def __init__(self, exchange: Forwarding, ctx: ForwardedContext, pool: ResponsePool) -> None:
         self._exchange = exchange
         self._ctx = ctx
         self._pool = pool
@@ -157,7 +179,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._reader.close()
         if not self._is_closed:
             self._is_closed = True
-            self._exchange.upstream_lost(self, exc)
             self._end_client(is_reset=isinstance(exc, ConnectionResetError))
 
     def failed(self) -> None:
@@ -176,9 +197,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             while not self._is_closed and reader.next_frame():
                 self._receive(reader.view, reader.start, reader.end)
         except RemoteProtocolError as error:
-            self._exchange.rejects(self, str(error))
+            self._exchange.rejects(str(error))
             self.close()
             self._end_client()
+        except Exception:
+            self.close()
+            self._ctx.session.connection.fail()
         if self._is_closed:
             reader.drop_rest()
         reader.keep_rest()

@@ -15,7 +15,8 @@ from sluice.cli.serve.arguments import LOG_FORMATS, ServeArguments
 from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, read_file
-from sluice.proxy.discovery import ProxyOptions, open_proxy, parse_ports, until_stopped
+from sluice.proxy.discovery import open_proxy, parse_ports, until_stopped
+from sluice.proxy.server import ProxyOptions
 from sluice.web import load as load_page
 
 log = logging.getLogger("sluice.cli")
