@@ -44,6 +44,14 @@ PAGES = {
         {0: "Stopped by SIGINT or SIGTERM.", 1: "Failed to start, for example because a port is in use."},
         _OF_PROPERTIES,
     ),
+    "proxy": Page(
+        (
+            ("sluice proxy --upstream 127.0.0.1:9092", "Put a proxy in front of a cluster; broker 1 gets port 19093."),
+            ("sluice proxy --upstream k:9093 --upstream-config client.properties", "Connect by TLS or SASL."),
+        ),
+        {0: "Stopped by SIGINT or SIGTERM.", 1: "Failed to start, for example because a port is in use."},
+        _OF_PROPERTIES,
+    ),
     "demo": Page(
         (("sluice demo --seconds 60", "Run for a minute."), ("sluice demo --json > demo.json", "Save the summary.")),
         {0: "All clients reached their quotas.", 1: "A client missed its quota or could not be run."},

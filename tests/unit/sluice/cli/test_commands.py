@@ -14,6 +14,7 @@ from tests.support.command_lines import check_command_line, usage_error
 # Their output is not a table: a running broker's address, source, a schema, a script, one word.
 WITHOUT_TABLE = {
     "serve",
+    "proxy",
     "protocol show",
     "healthcheck",
     "journal export",
