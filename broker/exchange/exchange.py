@@ -50,6 +50,9 @@ class Exchange:
         trace = None if self.journal is None else RequestTrace()
         return RequestContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
 
+    def disconnected(self, ctx: RequestContext, _: Exception | None) -> None:
+        self._broker.disconnected(ctx.session.connection)
+
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         session = ctx.session
         header = session.header

@@ -105,6 +105,14 @@ class Journal:
     def closed(self, ctx: RequestContext) -> None:
         """Record the end, and an unanswered request in flight."""
         connection = ctx.session.connection
+        self.unanswered(ctx)
+        self.add_client_event(
+            "connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason
+        )
+
+    def unanswered(self, ctx: RequestContext) -> None:
+        """Record the request in flight, if any, whose response is never sent."""
+        connection = ctx.session.connection
         trace = _trace_of(ctx)
         if trace is not None:
             subject, trace.subject = trace.subject, None
@@ -115,9 +123,6 @@ class Journal:
             read_times, now = [connection.read_ms, connection.started_ms, NOT_YET], self._reading()
             rest = (ctx.request_bytes, UNANSWERED, subject, trace.annotations)
             self._append((REQUEST, now, client, *request, read_times, self._answered, *rest))
-        self.add_client_event(
-            "connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason
-        )
 
     # -- other events --------------------------------------------------------------------------------------------------
 

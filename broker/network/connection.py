@@ -63,7 +63,9 @@ class Connection(asyncio.BufferedProtocol):
         "ctx",
         "last_active_ms",
         "number",
+        "on_sent",
         "opened_ms",
+        "owed",
         "peer",
         "read_ms",
         "read_times",
@@ -81,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         turns: TurnQueue,
         unsent_responses: UnsentResponses,
         on_made: "Callable[[Connection], None]",
-        on_lost: "Callable[[Connection], None]",
+        on_lost: "Callable[[Connection, Exception | None], None]",
     ) -> None:
         self.request_handler: RequestHandler = exchange
         self._reader = reader
@@ -103,6 +105,8 @@ class Connection(asyncio.BufferedProtocol):
         self._ends = OPEN
         self._holds_frame = False
         self._cancel_wait: Callable[[], object] | None = None
+        self.owed = 0
+        self.on_sent: Callable[[], None] | None = None
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = self.started_ms = exchange.clock.monotonic_ms()
         # For the journal.
@@ -122,6 +126,10 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def ended_by_client(self) -> bool:
         return self._ends.by_client
+
+    @property
+    def is_sending(self) -> bool:
+        return self._output is not FLOWING
 
     # -- called by asyncio -------------------------------------------------------------------------------------------
 
@@ -146,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.close()
         self._out.clear()
         self._drop_unsent()
-        self._on_lost(self)
+        self._on_lost(self, exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.get_buffer(PARKED_READ_BYTES) if self._requests.waits else self._reader.get_buffer()
@@ -169,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ends = self._ends.half_close
         if self._requests is UNANSWERED:
             return False
-        return self._requests is not READY or self._output is not FLOWING
+        return self._requests is not READY or self._output is not FLOWING or self.owed > 0
 
     def pause_writing(self) -> None:
         # Handle no more requests of this client until it reads its responses.
@@ -241,6 +249,10 @@ class Connection(asyncio.BufferedProtocol):
         if not self._running and not self._ends.is_closed:
             self.last_active_ms = self.request_handler.clock.monotonic_ms()
             self._continue()
+
+    def answered(self) -> None:
+        if self._ends is HALF_CLOSED and self._requests is READY and self._output is FLOWING:
+            self.abort()
 
     def close(self, reason: str) -> None:
         if self.closed:
@@ -336,7 +348,8 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_held():
                 return
         if self._ends is HALF_CLOSED:
-            self.abort()
+            if not self.owed:
+                self.abort()
         elif self.transport is not None and self._reader.retry_reservation():
             self.transport.resume_reading()
 
@@ -385,6 +398,8 @@ class Connection(asyncio.BufferedProtocol):
         elif self._output is UNSENT:
             self._output = self._output.sent
             self._unsent_responses.release(self)
+            if self.on_sent is not None:
+                self.on_sent()
 
     def _send_more(self) -> None:
         self._send_unsent()

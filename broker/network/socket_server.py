@@ -192,11 +192,11 @@ class SocketServer:
         if self.acceptor is not None and not connection.closed:
             self.acceptor.on_connect(connection)
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: Connection, error: Exception | None) -> None:
         self.connections.pop(connection, None)
+        self.exchange.disconnected(connection.ctx, error)
         if self._journal is not None:
             self._journal.closed(connection.ctx)
-        self.broker.disconnected(connection)
         if self.on_disconnected is not None:
             self.on_disconnected(connection)
         if self.acceptor is not None:

@@ -21,6 +21,8 @@ class Channel(Protocol):
     read_times: ReadTimes | None  # shared by the journal entries of one read, until their responses are sent
     request_memory: FramePool
     close_reason: str
+    owed: int  # responses that come later although the connection is not parked: a proxy's
+    on_sent: Callable[[], None] | None  # called when the client has read its responses (`is_sending`)
 
     @property
     def waiting(self) -> bool:
@@ -31,6 +33,10 @@ class Channel(Protocol):
 
     @property
     def ended_by_client(self) -> bool: ...
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether responses wait until the client reads."""
 
     def park(self, cancel: Callable[[], object]) -> None:
         """Stop handling requests until `resume`; a disconnect calls `cancel`."""
@@ -50,6 +56,9 @@ class Channel(Protocol):
     def release_frame(self) -> None: ...
 
     def resume(self) -> None: ...
+
+    def answered(self) -> None:
+        """End a half-closed connection that owes no response any more."""
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
         """Queue one response frame of `size` bytes."""

@@ -93,10 +93,21 @@ class ForwardingExchange(Exchange):
         self._connector.connect(self._broker.node_id, ctx.upstream, self.traffic)
         return ctx
 
+    def disconnected(self, ctx: RequestContext, error: Exception | None) -> None:
+        """End the upstream connection; requests in flight together are recorded as unanswered."""
+        upstream = cast("ForwardedContext", ctx).upstream
+        for sent in upstream.in_flight:
+            if self.journal is not None and not sent.is_alone:
+                upstream.restore(sent)
+                self.journal.unanswered(ctx)
+        upstream.client_lost(error)
+        super().disconnected(ctx, error)
+
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         upstream = cast("ForwardedContext", ctx).upstream
-        if (upstream.in_flight or upstream.is_full) and (upstream.is_full or self._is_alone(view, start, end)):
-            upstream.hold(bytes(view[start:end]))
+        is_alone = bool(upstream.in_flight) and self._is_alone(view, start, end)
+        if is_alone or upstream.is_full:
+            upstream.hold(bytes(view[start:end]), is_alone=is_alone)
         else:
             super().dispatch(ctx, view, start, end)
 

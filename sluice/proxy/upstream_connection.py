@@ -36,6 +36,9 @@ from .forwarded_route import ForwardedRoute
 _LARGEST_RESPONSE_BYTES = 2**31 - 1
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
 _MOST_IN_FLIGHT = 1000
+# Requests that wait for the connection to be made, or for the upstream broker to read, may have as many bytes, and one
+# more: as much as the system buffers by itself.
+_MOST_UNSENT_BYTES = 1 << 20
 _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
@@ -91,14 +94,17 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._authentication: Authentication | None = None
         self._unsent: list[bytes] | None = []  # None once connected and authenticated
-        self._held = b""  # the request that waits until none is in flight
+        self._unsent_bytes = 0
+        self._held = b""  # the request that waits, and whether it does until none is in flight
+        self._held_is_alone = False
         self._is_closed = False
         self._is_full = False
         self.in_flight: deque[InFlight] = deque()
 
     @property
     def is_full(self) -> bool:
-        return self._is_full or len(self.in_flight) >= _MOST_IN_FLIGHT
+        """Whether the next request has to wait before it can be sent."""
+        return self._is_full or self._unsent_bytes >= _MOST_UNSENT_BYTES or len(self.in_flight) >= _MOST_IN_FLIGHT
 
     # -- called by the exchange ----------------------------------------------------------------------------------------
 
@@ -130,15 +136,19 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._write(frame)
         if is_alone:
             return Wait(self.close)
+        connection.owed += 1
         if trace is not None and exchange.journal is not None:
             exchange.journal.parked(ctx)
             sent.subject, trace.subject = trace.subject, None
             sent.annotations, trace.annotations = trace.annotations, None
         return ENDED
 
-    def hold(self, frame: bytes) -> None:
-        """Handle a request after the responses to all earlier ones; until then, the client's connection is parked."""
-        self._held = frame
+    def hold(self, frame: bytes, *, is_alone: bool) -> None:
+        """Handle a request when there is room for it, and if `is_alone`, after the responses to all earlier ones.
+
+        Until then, the client's connection is parked.
+        """
+        self._held, self._held_is_alone = frame, is_alone
         self._ctx.session.connection.park(self.close)
 
     def restore(self, sent: InFlight) -> None:
@@ -153,10 +163,18 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             trace.subject, trace.annotations = sent.subject, sent.annotations
 
     def close(self) -> None:
-        """End the connection with the client's; data that the client sent before is still sent."""
+        """End the connection; what the client has sent before is still sent."""
         self._is_closed = True
         if self._transport is not None:
             self._transport.close()
+
+    def client_lost(self, error: Exception | None) -> None:
+        """End the connection with the client's, by a TCP reset if the client has reset its own."""
+        if isinstance(error, ConnectionResetError):
+            self._reset()
+        else:
+            self.close()
+        self.in_flight.clear()
 
     # -- asyncio callbacks ---------------------------------------------------------------------------------------------
 
@@ -171,6 +189,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        transport.set_write_buffer_limits(_MOST_UNSENT_BYTES)
         if self._is_closed:
             transport.abort()
 
@@ -241,14 +260,26 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if sent.is_alone:
             self._exchange.received(ctx, sent, view, start, end)
             return
+        connection = ctx.session.connection
         self.restore(sent)
+        connection.owed -= 1
         self._exchange.received(ctx, sent, view, start, end)
-        if self._held and not self.in_flight:
+        if connection.is_sending and self._transport is not None:  # until the client reads
+            self._transport.pause_reading()
+            connection.on_sent = self._resume_reading
+        if self._held:
             self._dispatch_held()
+        elif not connection.owed and not connection.waiting and not connection.closed:
+            connection.answered()
+
+    def _resume_reading(self) -> None:
+        self._ctx.session.connection.on_sent = None
+        if self._transport is not None:
+            self._transport.resume_reading()
 
     def _dispatch_held(self) -> None:
         frame = self._held
-        if not frame or self.in_flight or self._is_full or self._ctx.session.connection.closed:
+        if not frame or self.is_full or (self._held_is_alone and self.in_flight) or self._is_closed:
             return
         self._held = b""
         self._exchange.dispatch_held(self._ctx, frame)
@@ -258,15 +289,17 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._write_now(frame)
         else:
             self._unsent.append(frame)
+            self._unsent_bytes += len(frame)
 
     def _write_now(self, frame: bytes) -> None:
         if self._transport is not None:
             self._transport.write(frame)
 
     def _send_unsent(self) -> None:
-        unsent, self._unsent = self._unsent, None
+        unsent, self._unsent, self._unsent_bytes = self._unsent, None, 0
         if unsent:
             self._write_now(b"".join(unsent))
+        self._dispatch_held()
 
     def _end_client(self, *, is_reset: bool = False) -> None:
         connection = self._ctx.session.connection
@@ -278,8 +311,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             connection.close_reason = "the upstream broker closed the connection"
             connection.abort()
 
-    def abort(self) -> None:
-        """End the connection by a TCP reset, as the client has done."""
+    def _reset(self) -> None:
         self._is_closed = True
         if self._transport is not None:
             sock: socket.socket | None = self._transport.get_extra_info("socket")
