@@ -30,7 +30,7 @@ class Routes:
         self.on_opened: Callable[[Route], None] | None = None
         self.cache = ResponseCache(broker)
         self._broker = broker
-        self._handlers = handlers
+        self.handlers = handlers
         self._new_route = new_route
         self._throttler = broker.throttler
         self._journal = broker.journal
@@ -81,7 +81,7 @@ class Routes:
         first, last = self._broker.served.get(api_key, _NOT_SERVED)
         if not first <= version <= last:
             return None
-        handler = self._handlers[api_key]
+        handler = self.handlers[api_key]
         route = self._new_route(handler, version, self._throttler.charge_of(handler.api))
         if route.is_cached:
             route.set_handler(self.cache.keeping(route.handler))
@@ -96,7 +96,7 @@ class Routes:
         return route
 
     def _update_hold(self, route: Route, api_key: int) -> None:
-        route.set_handler(self._park_forwarded if api_key in self._held_apis else self._handlers[api_key].load())
+        route.set_handler(self._park_forwarded if api_key in self._held_apis else self.handlers[api_key].load())
 
     def _park_forwarded(self, ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
         forwarded = Forwarded(ctx, request, broker)

@@ -15,6 +15,7 @@ from sluice.text.error_text import expected
 
 from .server import ProxyOptions, ProxyServer
 from .upstream_cluster import UpstreamCluster, VersionRange
+from .upstream_connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
 
@@ -51,7 +52,7 @@ async def open_proxy(
     upstream = UpstreamCluster(options.upstream, clock)
     try:
         versions = await _discover(upstream, clock)
-        return ProxyServer(config, clock, random, loop, load_page, upstream, versions, options)
+        return ProxyServer(config, clock, random, loop, load_page, UpstreamConnector(upstream, loop), versions, options)
     except BaseException:
         await upstream.close()
         raise

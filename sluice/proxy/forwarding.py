@@ -6,7 +6,7 @@ changed it: addresses, and the versions in ApiVersions.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct
 from typing import cast
@@ -85,6 +85,13 @@ class ForwardingExchange(Exchange):
             ApiKey.METADATA: self._read_metadata,
             ApiKey.FETCH: self._read_fetch,
         }
+
+    def serve(self, versions: Mapping[int, tuple[int, int]]) -> None:
+        """Serve these API versions from now on; the upstream itself refuses others that were served before."""
+        broker = self._broker
+        broker.advertised = broker.served = versions
+        vars(broker).pop("api_keys", None)
+        self.routes.handlers = handlers_of(versions)
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()

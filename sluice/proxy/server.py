@@ -20,7 +20,7 @@ from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
 
 from .forwarding import ForwardingExchange
-from .upstream_cluster import UpstreamCluster, VersionRange
+from .upstream_cluster import VersionRange
 from .upstream_connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
@@ -43,7 +43,7 @@ class ProxyServer(BrokerProcess):
         random: Random,
         loop: asyncio.AbstractEventLoop,
         load_page: LoadPage,
-        upstream: UpstreamCluster,
+        connector: UpstreamConnector,
         versions: Mapping[int, Mapping[int, VersionRange]],
         options: ProxyOptions,
     ) -> None:
@@ -55,14 +55,15 @@ class ProxyServer(BrokerProcess):
             random: Source of all randomness.
             loop: The running loop.
             load_page: Imports the web page of the admin port.
-            upstream: The cluster, whose brokers are known.
+            connector: Connects to the cluster, whose brokers are known.
             versions: Served API versions by node id.
             options: Ports and host for clients.
         """
-        self.upstream = upstream
-        self._connector = UpstreamConnector(upstream, loop)
-        self._versions = versions
+        self.upstream = upstream = connector.upstream
+        self._connector = connector
+        self._versions = dict(versions)
         self._options = options
+        self._exchanges: dict[int, ForwardingExchange] = {}
         self._refresh: asyncio.Task[None] | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
@@ -83,7 +84,8 @@ class ProxyServer(BrokerProcess):
     def _new_server(self, node_id: int) -> SocketServer:
         versions = self._versions[node_id]
         broker = Broker(self.cluster, versions, versions, node_id)
-        return SocketServer(broker, ForwardingExchange(broker, self._connector), self._loop)
+        exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector)
+        return SocketServer(broker, exchange, self._loop)
 
     def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
         bound = self.config.listeners(node_id)
@@ -103,10 +105,12 @@ class ProxyServer(BrokerProcess):
         while True:
             await sleep_ms(self.cluster.runtime.clock, _REFRESH_MS)
             try:
-                await self.upstream.refresh()
-                for node_id in self.upstream.brokers:
+                for node_id in await self.upstream.refresh():
+                    versions = await self.upstream.versions_of(node_id)
                     if node_id not in self.servers:
-                        await self._add(node_id)
+                        await self._add(node_id, versions)
+                    elif versions != self._versions[node_id]:
+                        self.upgrade(node_id, versions)
             except (KafkaException, SluiceError) as error:
                 if str(error) != problem:
                     log.warning("the upstream's brokers could not be read", extra={"reason": str(error)})
@@ -114,8 +118,8 @@ class ProxyServer(BrokerProcess):
             else:
                 problem = ""
 
-    async def _add(self, node_id: int) -> None:
-        self._versions = {**self._versions, node_id: await self.upstream.versions_of(node_id)}
+    async def _add(self, node_id: int, versions: Mapping[int, VersionRange]) -> None:
+        self._versions[node_id] = versions
         server = self._new_server(node_id)
         if (faults := ClusterServer.faults.if_made(self)) is not None:
             faults.attach_broker(server.broker, server)
@@ -124,3 +128,9 @@ class ProxyServer(BrokerProcess):
         if (faults := ClusterServer.faults.if_made(self)) is not None:  # made meanwhile, or before
             faults.started(server)
         log.info("new upstream broker", extra={"broker": node_id, "address": str(server.endpoints[0])})
+
+    def upgrade(self, node_id: int, versions: Mapping[int, VersionRange]) -> None:
+        """Serve other API versions, as the upstream broker was restarted with another release."""
+        self._versions[node_id] = versions
+        self._exchanges[node_id].serve(versions)
+        log.info("the upstream broker serves other API versions", extra={"broker": node_id})

@@ -36,13 +36,14 @@ class UpstreamCluster:
         self.brokers: dict[int, UpstreamBroker] = {}  # also those that have left
         self.cluster_id = ""
 
-    async def refresh(self) -> None:
-        """Ask for the brokers. Raises KafkaException."""
+    async def refresh(self) -> list[int]:
+        """Ask for the brokers; return the ids of those that are there now. Raises KafkaException."""
         request = request_of(MetadataRequest(topics=[], allow_auto_topic_creation=False), oldest=1)
         metadata = await self._calls.call(least_loaded, request, MetadataResponse, None)
         self.cluster_id = metadata.cluster_id or ""
         for each in metadata.brokers:
             self.brokers[each.node_id] = UpstreamBroker(each.node_id, each.host, each.port, each.rack)
+        return [each.node_id for each in metadata.brokers]
 
     async def versions_of(self, node_id: int) -> dict[int, VersionRange]:
         """Return the API versions that a broker serves and the proxy can read. Raises KafkaException."""

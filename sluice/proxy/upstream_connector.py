@@ -19,7 +19,7 @@ log = logging.getLogger("sluice.proxy")
 class UpstreamConnector:
     def __init__(self, upstream: UpstreamCluster, loop: asyncio.AbstractEventLoop) -> None:
         self.pool = ResponsePool()
-        self._upstream = upstream
+        self.upstream = upstream
         self._loop = loop
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references
@@ -35,7 +35,7 @@ class UpstreamConnector:
             task.cancel()
 
     async def _connect(self, node_id: int, connection: UpstreamConnection, traffic: UpstreamTraffic) -> None:
-        broker, config = self._upstream.brokers[node_id], self._upstream.config
+        broker, config = self.upstream.brokers[node_id], self.upstream.config
         name = broker.host if self._tls is not None else None
         try:
             await self._loop.create_connection(

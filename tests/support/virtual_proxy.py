@@ -1,0 +1,162 @@
+"""A proxy in virtual time, in front of a VirtualBroker with the same clock.
+
+Each upstream connection is a `Client` of the upstream broker, whose bytes pass unchanged.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from sluice.broker.server.cluster_server import ClusterServer
+from sluice.client.config import admin_config
+from sluice.config.broker_config import Config
+from sluice.proxy.server import ProxyOptions, ProxyServer
+from sluice.proxy.traffic import UpstreamTraffic
+from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster
+from sluice.proxy.upstream_connection import UpstreamConnection
+from sluice.proxy.upstream_connector import UpstreamConnector
+from tests.support.virtual_broker import Client, VirtualBroker
+
+
+class VirtualUpstream(UpstreamCluster):
+    """The brokers of a VirtualBroker, without requests."""
+
+    def __init__(self, broker: VirtualBroker) -> None:
+        self.brokers = {
+            node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port, None)
+            for node_id, server in broker.cluster_server.servers.items()
+        }
+        self.cluster_id = broker.cluster.cluster_id
+        self.config = admin_config({"bootstrap.servers": "upstream:9092"})
+
+    async def close(self) -> None:
+        pass
+
+
+class UpstreamTransport(asyncio.Transport):
+    """What an upstream connection writes to: a client of the upstream broker."""
+
+    def __init__(self, connection: UpstreamConnection, client: "UpstreamClient") -> None:
+        super().__init__()
+        self.reading = True
+        self.was_reset = False
+        self.sent = bytearray()
+        self._connection = connection
+        self._client = client
+        self._loop = client.broker.loop
+        self._is_closing = False
+        self._received = bytearray()
+        client.on_bytes = self._on_bytes
+        client.on_lost = self.end
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self._is_closing
+        self.sent += data
+        self._client.receive_bytes(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+        self._loop.call_soon(self._deliver)
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self.end(None)
+            self._loop.call_soon(self._client.end_soon)
+
+    def abort(self) -> None:
+        self.was_reset = True
+        self.close()
+
+    def end(self, error: Exception | None) -> None:
+        """End the connection, as the upstream broker does."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._loop.call_soon(self._connection.connection_lost, error)
+
+    def _on_bytes(self, data: bytes) -> None:
+        self._received += data
+        self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        while self._received and self.reading and not self._is_closing:
+            buffer = self._connection.get_buffer(-1)
+            size = min(len(buffer), len(self._received))
+            buffer[:size] = self._received[:size]
+            del self._received[:size]
+            self._connection.buffer_updated(size)
+
+
+class UpstreamClient(Client):
+    on_lost: Callable[[Exception | None], None]
+
+    def receive_bytes(self, data: bytes) -> None:
+        """Send bytes, from within the loop."""
+        self._sent += data
+        self.broker.loop.call_soon(self.deliver)
+
+    def end_soon(self) -> None:
+        self._ended = True
+        self.deliver()
+
+    def lost(self, error: Exception | None) -> None:
+        super().lost(error)
+        self.on_lost(error)
+
+
+class VirtualConnector(UpstreamConnector):
+    def __init__(self, upstream: VirtualBroker) -> None:
+        super().__init__(VirtualUpstream(upstream), upstream.loop)  # type: ignore[arg-type]  # as of VirtualBroker
+        self._broker = upstream
+        self.transports: list[UpstreamTransport] = []
+        self.delay_ms = 0.0  # of a connection
+        self.refuses = False
+        self._last_port = 60_000
+
+    def connect(self, node_id: int, connection: UpstreamConnection, traffic: UpstreamTraffic) -> None:
+        self._broker.loop.call_later(self.delay_ms / 1e3, lambda: self._made(node_id, connection))
+
+    def _made(self, node_id: int, connection: UpstreamConnection) -> None:
+        if self.refuses:
+            connection.failed()
+            return
+        self._last_port += 1
+        client = UpstreamClient(self._broker, "", self._last_port, self._broker.cluster_server.servers[node_id])
+        transport = UpstreamTransport(connection, client)
+        self.transports.append(transport)
+        connection.connection_made(transport)
+        connection.connected(None)
+
+
+class VirtualProxy(VirtualBroker):
+    """`upstream` is a VirtualBroker with the same clock and loop; `overrides` are properties of the proxy."""
+
+    def __init__(self, *overrides: str, upstream: VirtualBroker | None = None) -> None:
+        self.upstream = upstream = VirtualBroker("sluice.journal.events=1000") if upstream is None else upstream
+        self.clock, self.loop = upstream.clock, upstream.loop
+        self.connector = VirtualConnector(upstream)
+        versions = {node_id: broker.served for node_id, broker in upstream.cluster_server.brokers.items()}
+        config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
+        self.cluster_server: ProxyServer = ProxyServer(
+            config,
+            self.clock,
+            Random(0),
+            self.loop,  # type: ignore[arg-type]  # as of VirtualBroker
+            lambda: None,  # type: ignore[arg-type,return-value]  # without a page
+            self.connector,
+            versions,
+            ProxyOptions({}, {}, None),
+        )
+        self.cluster = self.cluster_server.cluster
+        self.run(ClusterServer.start(self.cluster_server))
+        self.broker = next(iter(self.cluster_server.brokers.values()))
+        self.server = self.cluster_server.servers[self.broker.node_id]
+        self._next_port = 50_000
