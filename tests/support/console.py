@@ -9,9 +9,9 @@ The fenced `console` blocks of a page are one session, in the order of the page,
     EOF
     a                                   the expected output, stderr included; `...` matches anything
 
-A command that fails must show some output besides `...`, or be followed by `$ echo $?`. Ports 9092, 9093, 9094 and 9644
-are replaced by free ports, also for a `sluice serve` without ports. The shell is bash, with `kill %1`, `wait` and
-`export`. It leads a process group, which is killed at the end of the page.
+A command that fails must show some output besides `...`, or be followed by `$ echo $?`. Ports 9092, 9093, 9094, 19093
+and 9644 are replaced by free ports, also for a `sluice serve` or `sluice proxy` without ports. The shell is bash, with
+`kill %1`, `wait` and `export`. It leads a process group, which is killed at the end of the page.
 """
 
 import os
@@ -41,8 +41,11 @@ _STARTED_WITHIN_S = 120
 _ENDED_WITHIN_S = 30
 _BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
-_DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
+_PROXY_PORT = "19093"  # of broker 1
+_DOCUMENTED_PORTS = ("9092", "9093", "9094", _PROXY_PORT, "9644")
 _SERVE = re.compile(r"\bsluice serve\b")
+_PROXY = re.compile(r"\bsluice proxy\b")
+_STARTS = re.compile(rf"{_SERVE.pattern}|{_PROXY.pattern}")
 # The shell of the pages, and the commands of pages that a minimal image may lack.
 TOOLS = ("bash", "grep", "sed")
 IS_MISSING_A_TOOL = not all(map(shutil.which, TOOLS))
@@ -135,8 +138,9 @@ def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
     text = replaced(command.text)
     if "listeners" not in text and "--config" not in text and "--port" not in text:
         text = _SERVE.sub(rf"\g<0> --port {ports['9092']}", text)
+        text = _PROXY.sub(rf"\g<0> --port {int(ports[_PROXY_PORT]) - 1}", text)
     if "--admin-port" not in text:
-        text = _SERVE.sub(rf"\g<0> --admin-port {ports['9644']}", text)
+        text = _STARTS.sub(rf"\g<0> --admin-port {ports['9644']}", text)
     return Command(command.line, text, replaced(command.expected))
 
 
@@ -204,7 +208,7 @@ class Session:
         status = self._execute(f"(exit $status); . {script} {redirection} </dev/null; status=$?; echo $status\n")
         if status is None:
             raise self._failure(command, output, f"still running after {self._timeout_s} s")
-        if stays and _SERVE.search(command.text):
+        if stays and _STARTS.search(command.text):
             self._wait_until_ready(command, output)
         if not (stays and not command.expected) and not matches(command.expected, self._printed(output)):
             raise self._failure(command, output, f"exit code {status}")

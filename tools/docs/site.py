@@ -22,7 +22,7 @@ SOURCE, HTML = ROOT / "build/docs/source", ROOT / "build/docs/html"
 # left out: quick starts in other languages are `how-to/from-LANGUAGE.md`.
 SECTIONS = {
     "Start": ("install", "tutorial", "coming-from", "troubleshooting", "demo"),
-    "How to": ("recipes", "testing", "pytest", "how-to/[!f]*", "virtual-time", "serve", "containers"),
+    "How to": ("recipes", "testing", "pytest", "how-to/[!f]*", "virtual-time", "serve", "proxy", "containers"),
     "Other languages": ("how-to/from-*",),
     "Features": (
         *("quotas", "faults", "scenarios", "fleets", "fleets/*", "journal", "clusters", "audit", "plan", "spark"),
