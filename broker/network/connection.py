@@ -46,6 +46,7 @@ class Connection(asyncio.BufferedProtocol):
         "_cancel_wait",
         "_ends",
         "_holds_frame",
+        "_joins",
         "_on_lost",
         "_on_made",
         "_out",
@@ -98,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._running = False
+        self._joins = False  # whether responses are joined until `_flush`
         self._unsent: deque[memoryview] = deque()
         self._written = 0  # identity of the last piece's memory, which the transport may reference
         self._requests = READY
@@ -240,7 +242,15 @@ class Connection(asyncio.BufferedProtocol):
         self._out.append(head)
         self._out += body
         self._out_bytes += size
-        if not self._running or self._out_bytes >= JOIN_BYTES:
+        if not self._joins or self._out_bytes >= JOIN_BYTES:
+            self._flush()
+
+    def join_responses(self) -> None:
+        self._joins = True
+
+    def send_joined(self) -> None:
+        self._joins = self._running
+        if self._out and not self._joins:
             self._flush()
 
     def resume(self) -> None:
@@ -300,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _run(self) -> None:
         reader, exchange = self._reader, self.request_handler
-        self._running = True
+        self._running = self._joins = True
         ctx, view = self.ctx, reader.view
         spent = False
         end_ms = self.last_active_ms + TURN_MS
@@ -319,7 +329,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             self.fail()
         finally:
-            self._running = False
+            self._running = self._joins = False
         if self._ends.is_closed:
             exchange.end_read()
             return

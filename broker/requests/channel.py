@@ -63,6 +63,11 @@ class Channel(Protocol):
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
         """Queue one response frame of `size` bytes."""
 
+    def join_responses(self) -> None:
+        """Join the next responses, which come together, until `send_joined`."""
+
+    def send_joined(self) -> None: ...
+
     def close(self, reason: str) -> None:
         """Close without waiting for unsent responses, and log the reason."""
 

@@ -77,6 +77,8 @@ class ForwardingExchange(Exchange):
         handlers = handlers_of(broker.served)
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute))
         self._connector = connector
+        self._reading: UpstreamConnection | None = None  # of the client whose requests are handled
+        self.begin_read, self.end_read = self._begin_read, self._end_read
         self.traffic = UpstreamTraffic()
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
@@ -117,6 +119,20 @@ class ForwardingExchange(Exchange):
             upstream.hold(bytes(view[start:end]), is_alone=is_alone)
         else:
             super().dispatch(ctx, view, start, end)
+
+    @property
+    def is_reading(self) -> bool:
+        return self._reading is not None
+
+    def _begin_read(self, ctx: RequestContext) -> float:
+        self._reading = cast("ForwardedContext", ctx).upstream
+        return self._read.begin(ctx)
+
+    def _end_read(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.send_unsent()
+        self._read.end()
 
     def is_alone(self, route: Route) -> bool:
         """Return whether a fault rule or a quota may act on the requests of a route."""

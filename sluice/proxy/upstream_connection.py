@@ -41,6 +41,8 @@ _MOST_IN_FLIGHT = 1000
 _MOST_UNSENT_BYTES = 1 << 20
 _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
+# Requests up to this size are joined.
+JOIN_BYTES = 64 * 1024
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
 
@@ -71,6 +73,9 @@ class Forwarding(Protocol):
     def clock(self) -> Clock: ...
     @property
     def journal(self) -> Journal | None: ...
+    @property
+    def is_reading(self) -> bool:
+        """Whether the requests of a read are handled, which `send_unsent` sends."""
 
     def is_alone(self, route: Route) -> bool:
         """Return whether a fault rule or a quota may act on the requests of a route."""
@@ -93,7 +98,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._reader = FrameReader(pool, _LARGEST_RESPONSE_BYTES)
         self._transport: asyncio.Transport | None = None
         self._authentication: Authentication | None = None
-        self._unsent: list[bytes] | None = []  # None once connected and authenticated
+        self._is_ready = False  # connected and authenticated
+        self._unsent: list[bytes] = []
         self._unsent_bytes = 0
         self._held = b""  # the request that waits, and whether it does until none is in flight
         self._held_is_alone = False
@@ -182,7 +188,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         """Begin to send, after the authentication, if any."""
         self._authentication = authentication
         if authentication is None:
-            self._send_unsent()
+            self._ready()
         else:
             self._write_now(authentication.first_request())
 
@@ -212,6 +218,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         reader = self._reader
         if not reader.received(nbytes):
             return
+        connection = self._ctx.session.connection
+        connection.join_responses()
         try:
             while not self._is_closed and reader.next_frame():
                 self._receive(reader.view, reader.start, reader.end)
@@ -221,7 +229,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._end_client()
         except Exception:
             self.close()
-            self._ctx.session.connection.fail()
+            connection.fail()
+        connection.send_joined()
         if self._is_closed:
             reader.drop_rest()
         reader.keep_rest()
@@ -244,7 +253,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             request = self._authentication.next_request(view[start:end])
             if request is None:
                 self._authentication = None
-                self._send_unsent()
+                self._ready()
             else:
                 self._write_now(request)
             return
@@ -284,22 +293,27 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._held = b""
         self._exchange.dispatch_held(self._ctx, frame)
 
+    def _ready(self) -> None:
+        self._is_ready = True
+        self.send_unsent()
+        self._dispatch_held()
+
     def _write(self, frame: bytes) -> None:
-        if self._unsent is None:
-            self._write_now(frame)
-        else:
-            self._unsent.append(frame)
-            self._unsent_bytes += len(frame)
+        self._unsent.append(frame)
+        self._unsent_bytes += len(frame)
+        if not self._exchange.is_reading or self._unsent_bytes >= JOIN_BYTES:
+            self.send_unsent()
 
     def _write_now(self, frame: bytes) -> None:
         if self._transport is not None:
             self._transport.write(frame)
 
-    def _send_unsent(self) -> None:
-        unsent, self._unsent, self._unsent_bytes = self._unsent, None, 0
-        if unsent:
-            self._write_now(b"".join(unsent))
-        self._dispatch_held()
+    def send_unsent(self) -> None:
+        """Send the requests of one read of the client's connection together."""
+        unsent = self._unsent
+        if unsent and self._is_ready:
+            self._unsent, self._unsent_bytes = [], 0
+            self._write_now(unsent[0] if len(unsent) == 1 else b"".join(unsent))
 
     def _end_client(self, *, is_reset: bool = False) -> None:
         connection = self._ctx.session.connection
