@@ -33,7 +33,7 @@ from sluice.protocol.apis import API_KEYS
 from .connection_faults import ConnectionFaults
 from .fault import ConnectionAction, Fault, RuleOwner, StateAction, check_node
 from .rule import Rule, parse_rule
-from .target import FaultTarget
+from .target import FaultTarget, TargetInfo
 
 log = logging.getLogger("sluice.broker")
 
@@ -57,6 +57,11 @@ class FaultEngine(RuleOwner):
         self._route_faults: dict[int, dict[Route, RouteFaults]] = {}  # by node id
         for node_id, broker in target.brokers.items():
             self.attach_broker(broker, target.servers[node_id])
+
+    @property
+    def target_info(self) -> TargetInfo:
+        target = self._target
+        return TargetInfo(target.config, target.servers, target.is_proxy)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
@@ -177,7 +182,7 @@ class FaultEngine(RuleOwner):
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
             fault = Fault(self, rule, rule.the_action, fault_id, random, self.now_ms)
-            _check(fault, self._target.config)
+            _check(fault, self.target_info)
         except RuleProblem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
@@ -251,22 +256,31 @@ def seed_of(state: tuple[object, ...]) -> int:
     return own.getrandbits(_SEED_BITS)
 
 
-def check_rule(rule: Rule, config: Config, at: str) -> None:
-    """Raise FaultError, whose path begins with `at`, if a rule cannot work with this config."""
+def configured_brokers(config: Config) -> TargetInfo:
+    """Return the brokers that a config defines."""
+    first = config.integer("node.id")
+    return TargetInfo(config, range(first, first + config.integer("sluice.brokers")))
+
+
+def check_rule(rule: Rule, target: TargetInfo, at: str) -> None:
+    """Raise FaultError, whose path begins with `at`, if a rule cannot work with these brokers."""
     try:
-        _check(Fault(None, rule, rule.the_action, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
+        _check(Fault(None, rule, rule.the_action, "fault", Random(0), 0.0), target)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
         raise FaultError(f"{at}.{problem.path}", problem.problem) from None
 
 
-def _check(fault: Fault, config: Config) -> None:
+def _check(fault: Fault, target: TargetInfo) -> None:
+    action = fault.action
+    if target.is_proxy and action.PROXY_REFUSAL:
+        raise RuleProblem("action", f"{action.kind} is not possible in a proxy: {action.PROXY_REFUSAL}")
     _check_fields(fault)
     for node_id in fault.match.brokers or ():
-        check_node(config, node_id, "broker")
-    fault.action.check(fault.match)
-    fault.action.check_cluster(fault, config)
-    if isinstance(fault.action, RequestAction):
-        _check_apis(fault, fault.action)
+        check_node(target, node_id, "broker")
+    action.check(fault.match)
+    action.check_target(fault, target)
+    if isinstance(action, RequestAction):
+        _check_apis(fault, action)
 
 
 def _check_fields(fault: Fault) -> None:

@@ -21,13 +21,12 @@ from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.schedule import During, new_schedule
 from sluice.broker.faults.matching.values import RuleProblem, parse_ms
 from sluice.broker.requests.context import RequestContext
-from sluice.config.broker_config import Config
 from sluice.protocol.entities import RequestEntities
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
 from .leader_moves import LeaderMoves
-from .target import FaultTarget
+from .target import FaultTarget, TargetInfo
 from .undo import Undo
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     # The fields of a rule that apply to the action.
     FIELDS: ClassVar[frozenset[str]]
     DRAWS: ClassVar[bool] = False  # whether the action draws random numbers
+    PROXY_REFUSAL: ClassVar[str] = ""  # why it cannot work in a proxy, in front of a cluster; empty if it works
 
     @property
     def kind(self) -> str:
@@ -58,8 +58,8 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     def check(self, match: Match) -> None:
         """Raise RuleProblem, with a path in the rule, if the action has no effect on the rule's matches."""
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
-        """Raise RuleProblem if the action cannot work in a cluster with this config."""
+    def check_target(self, fault: "Fault", target: TargetInfo) -> None:
+        """Raise RuleProblem if the action cannot work with these brokers."""
 
     def applies_to(self, broker: Broker) -> bool:
         """Return whether the action affects matching requests now; others are not counted."""
@@ -75,7 +75,8 @@ class ConnectionAction(Action, frozen=True):
     REPORTS_HITS: ClassVar[bool] = False
     LAYER: ClassVar[str] = ""  # of its listeners: SSL or SASL
 
-    def check_cluster(self, fault: "Fault", config: Config) -> None:
+    def check_target(self, fault: "Fault", target: TargetInfo) -> None:
+        config = target.config
         names = [endpoint.name for endpoint in config.listeners(0)]
         matched = {name: config.security_protocol(name) for name in names if fault.match.hits_listener(name)}
         if not matched:
@@ -297,20 +298,15 @@ class Fault:
         return number
 
 
-def node_ids_of(config: Config) -> range:
-    first = config.integer("node.id")
-    return range(first, first + config.integer("sluice.brokers"))
+def check_node(target: TargetInfo, node_id: int, path: str) -> None:
+    if node_id not in target.node_ids:
+        known = ", ".join(map(str, target.node_ids))
+        raise RuleProblem(path, f"unknown broker; expected one of {known}, got {node_id}")
 
 
-def check_node(config: Config, node_id: int, path: str) -> None:
-    node_ids = node_ids_of(config)
-    if node_id not in node_ids:
-        raise RuleProblem(path, f"unknown broker; expected one of {', '.join(map(str, node_ids))}, got {node_id}")
-
-
-def check_several(config: Config, node_id: int | None = None, path: str = "") -> None:
+def check_several(target: TargetInfo, node_id: int | None = None, path: str = "") -> None:
     """Raise RuleProblem unless the cluster has several brokers, one of them with `node_id`, unless that is None."""
-    if len(node_ids_of(config)) == 1:
+    if len(target.node_ids) == 1:
         raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
     if node_id is not None:
-        check_node(config, node_id, path)
+        check_node(target, node_id, path)

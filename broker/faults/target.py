@@ -1,7 +1,7 @@
 """The cluster and its brokers as fault rules see and change them."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
@@ -12,9 +12,22 @@ if TYPE_CHECKING:
     from sluice.broker.network.socket_server import SocketServer
 
 
+class TargetInfo(NamedTuple):
+    """What the check of a rule reads: the config and the node ids of the brokers.
+
+    Brokers of a proxy only forward: the upstream cluster has topics, leaders, groups and disks.
+    """
+
+    config: Config
+    node_ids: Collection[int]
+    is_proxy: bool = False
+
+
 class FaultTarget(Protocol):
     @property
     def config(self) -> Config: ...
+    @property
+    def is_proxy(self) -> bool: ...
     @property
     def cluster(self) -> Cluster: ...
     @property

@@ -29,6 +29,8 @@ _RESUME_AFTER_MS = 500
 
 
 class ClusterServer:
+    is_proxy = False  # whether the brokers forward all requests to another cluster
+
     def __init__(
         self,
         config: Config,

@@ -3,6 +3,8 @@
 A request names only the partitions that change. Their session is known from the requests and responses that passed.
 """
 
+from collections.abc import Collection, Iterator
+
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.replica.fetch_session import INITIAL_EPOCH, NO_SESSION
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
@@ -10,13 +12,13 @@ from sluice.protocol.entities import name_of
 
 # As many as Kafka's `max.incremental.fetch.session.cache.slots`; the least recently opened one is forgotten.
 _MOST_SESSIONS = 1000
-_Key = tuple[str | bytes, int]  # topic name or id, partition
+PartitionKey = tuple[str | bytes, int]  # topic name or id, partition
 
 
 class ForwardedSessions:
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata
-        self._sessions: dict[int, dict[_Key, None]] = {}
+        self._sessions: dict[int, dict[PartitionKey, None]] = {}
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
         by_id = self._metadata.topics_by_id
@@ -25,19 +27,25 @@ class ForwardedSessions:
             for topic, index in self._sessions.get(session_id, ())
         ]
 
-    def answered(self, request: FetchRequest, response: FetchResponse) -> None:
+    def answered(self, request: FetchRequest, response: FetchResponse) -> Collection[PartitionKey]:
+        """Keep what the session of a response now has; return the partitions of the request with its session."""
         session_id = response.session_id
         if response.error_code or session_id == NO_SESSION:
             self._sessions.pop(request.session_id, None)
-            return
+            return dict.fromkeys(_listed(request))
         partitions = self._sessions.get(session_id)
         if partitions is None or request.session_epoch == INITIAL_EPOCH:
             if len(self._sessions) >= _MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
             partitions = self._sessions[session_id] = {}
-        for topic in request.topics:
-            for item in topic.partitions:
-                partitions[topic.topic or topic.topic_id, item.partition] = None
+        partitions.update(dict.fromkeys(_listed(request)))
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
                 partitions.pop((forgotten.topic or forgotten.topic_id, index), None)
+        return partitions
+
+
+def _listed(request: FetchRequest) -> Iterator[PartitionKey]:
+    for topic in request.topics:
+        for item in topic.partitions:
+            yield topic.topic or topic.topic_id, item.partition

@@ -40,7 +40,10 @@ class ForwardedRoute(Route):
         self._end = 0
 
     def frame_of(self, ctx: RequestContext, request: Message) -> bytes:
-        """Return the frame to send for a request: as it was received if this is the last one, else encoded anew."""
+        """Return the frame to send for a request: as it was received, or encoded if fault rules may have changed it.
+
+        A request that a rule delays or repeats is sent when other requests have overwritten the read buffer.
+        """
         if request is self._last:
             body = self._view[self._end - ctx.request_bytes : self._end]
             return b"".join((_SIZE.pack(len(body)), body))
@@ -58,5 +61,5 @@ class ForwardedRoute(Route):
             self._reads = self.api_key in _READ or hasattr(self, "about")  # for the proxy, or for the journal
         if self.has_faults or (self._reads and (end - start <= _MOST_READ_BYTES or self.api_key == ApiKey.PRODUCE)):
             request, _ = self._decode_request(view, start, end)
-        self._last, self._view, self._end = request, view, end
+        self._last, self._view, self._end = self._unread if self.has_faults else request, view, end
         return request, end

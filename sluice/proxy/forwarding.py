@@ -16,9 +16,8 @@ from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.exchange.response_cache import Encoded
 from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
-from sluice.broker.replica.fetch_session import NO_SESSION
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
 from sluice.errors import RemoteProtocolError
@@ -35,6 +34,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .fetch_sessions import ForwardedSessions
+from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .forwarded_route import ForwardedRoute
 from .handlers import handlers_of
 from .known_topic import KnownTopic
@@ -46,30 +46,6 @@ log = logging.getLogger("sluice.proxy")
 
 _API_AND_VERSION = Struct(">I")
 _FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
-
-
-class ForwardedFetch(FetchOutcome):
-    """The response to a Fetch, which a quota may replace by an empty one (KIP-219)."""
-
-    __slots__ = ("_opens_session", "charged_bytes", "is_from_follower", "response")
-
-    def __init__(self, response: Message, *, opens_session: bool) -> None:
-        self.response = response
-        self.is_from_follower = False
-        self.charged_bytes = 0
-        self._opens_session = opens_session
-
-    def sent(self) -> bool:
-        return False
-
-    def throttled(self, throttle_time_ms: int) -> Message:
-        response = self.response
-        if isinstance(response, ShareFetchResponse):
-            return ShareFetchResponse(throttle_time_ms=throttle_time_ms)
-        assert isinstance(response, FetchResponse)
-        # A session that the upstream has opened stays unused; the epoch of an open one counts, as in Kafka.
-        session_id = NO_SESSION if self._opens_session else response.session_id
-        return FetchResponse(throttle_time_ms=throttle_time_ms, session_id=session_id)
 
 
 class ForwardingExchange(Exchange):
@@ -201,7 +177,7 @@ class ForwardingExchange(Exchange):
         rewrite = rewriter_of(sent.route.api_key, sent.route.version)
         if rewrite is not None and rewrite(response, partial(self._address_of, ctx.session)):
             is_changed = True
-        if sent.is_alone and sent.route.api_key in _FETCHES:
+        if sent.is_alone and isinstance(response, FetchResponse | ShareFetchResponse):
             opens = isinstance(sent.request, FetchRequest) and sent.request.session_epoch <= 0
             return ForwardedFetch(response, opens_session=opens)
         return response if is_changed or body is None else Encoded([body], None)
@@ -239,8 +215,14 @@ class ForwardingExchange(Exchange):
                 known[topic.topic_id] = KnownTopic(topic.name)  # type: ignore[assignment]  # only its name is read
         return False
 
-    def _read_fetch(self, _: ForwardedContext, sent: InFlight, response: Message) -> bool:
+    def _read_fetch(self, ctx: ForwardedContext, sent: InFlight, response: Message) -> bool:
         assert isinstance(response, FetchResponse)
-        if isinstance(sent.request, FetchRequest):
-            self._sessions.answered(sent.request, response)
-        return False
+        request = sent.request
+        if not isinstance(request, FetchRequest):
+            return False
+        fetched = self._sessions.answered(request, response)
+        if ctx.fault is None or ctx.fault.fetch_error is None or response.error_code:
+            return False
+        failed = fail_partitions(response, fetched, ctx.fault.fetch_error, self._broker.metadata.topics_by_id)
+        ctx.error_code = ctx.error_code or failed or 0
+        return failed is not None

@@ -10,6 +10,7 @@ from sluice.broker.exchange.registry import HANDLERS, Handler
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import ServedApi
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.message import Message
 
 from .upstream_connection import ForwardedContext
@@ -23,6 +24,8 @@ class ForwardingHandler(Handler):
 
 
 def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
+    if ctx.fault is not None and ctx.fault.fetch_error is not None and isinstance(request, FetchRequest):
+        request = structs.replace(request, max_wait_ms=0)  # failed partitions are reported at once
     return cast(ForwardedContext, ctx).upstream.forward(request)
 
 

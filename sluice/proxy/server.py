@@ -36,6 +36,8 @@ class ProxyOptions(NamedTuple):
 
 
 class ProxyServer(BrokerProcess):
+    is_proxy = True
+
     def __init__(
         self,
         config: Config,

@@ -124,7 +124,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if isinstance(request, ProduceRequest) and request.acks == 0:
             self._write(frame)
             return NO_RESPONSE
-        is_alone = exchange.is_alone(route)
+        is_alone = ctx.fault is not None or exchange.is_alone(route)  # the rule may be over already
         connection, trace = ctx.session.connection, ctx.session.trace
         sent = InFlight(
             route,

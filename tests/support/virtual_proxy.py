@@ -6,7 +6,9 @@ Each upstream connection is a `Client` of the upstream broker, whose bytes pass 
 import asyncio
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
+from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.config import admin_config
 from sluice.config.broker_config import Config
@@ -160,3 +162,18 @@ class VirtualProxy(VirtualBroker):
         self.broker = next(iter(self.cluster_server.brokers.values()))
         self.server = self.cluster_server.servers[self.broker.node_id]
         self._next_port = 50_000
+
+    def topic(self, *args: Any, **options: Any) -> Topic:
+        """Create a topic of the upstream."""
+        return self.upstream.topic(*args, **options)
+
+    def partition(self, topic: str = "t", index: int = 0) -> Partition:
+        """Return an existing partition of the upstream."""
+        return self.upstream.partition(topic, index)
+
+
+def proxy_with_topic(*overrides: str, **options: Any) -> VirtualProxy:
+    """Return a proxy in front of a broker with a topic, by default t with one partition."""
+    proxy = VirtualProxy(*overrides)
+    proxy.topic(**options)
+    return proxy

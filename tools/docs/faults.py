@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
-from sluice.broker.faults.engine import check_rule
+from sluice.broker.faults.engine import check_rule, configured_brokers
 from sluice.broker.faults.fault import Action, ConnectionAction, StateAction
 from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.rule import Rule
@@ -105,6 +105,8 @@ def faults_page() -> str:
         if action.__struct_fields__:
             parts.append(_fields(action, action.__struct_fields__))
         accepted_fields = [name for name in Rule.__struct_fields__ if name in action.FIELDS - {"id", "action"}]
+        if action.PROXY_REFUSAL:
+            parts.append(f"Not possible in a proxy: {action.PROXY_REFUSAL}.\n")
         if len(accepted_fields) < len(Rule.__struct_fields__) - 2:
             parts.append(f"Fields of its rules: {', '.join(map(code, accepted_fields))}.\n")
     return "\n".join([*parts, _error_codes()])
@@ -116,7 +118,7 @@ def plain_actions() -> list[str]:
     plain = []
     for kind in KINDS:
         with suppress(FaultError):
-            check_rule(Rule(kind), cluster, "fault")
+            check_rule(Rule(kind), configured_brokers(cluster), "fault")
             plain.append(kind)
     return plain
 

@@ -8,9 +8,8 @@ import msgspec
 from sluice.broker.controller.controller import ISOLATED, STOPPED, BrokerState
 from sluice.broker.faults.broker_states import DesiredState
 from sluice.broker.faults.fault import Fault, StateAction, check_several
-from sluice.broker.faults.target import FaultTarget
+from sluice.broker.faults.target import FaultTarget, TargetInfo
 from sluice.broker.faults.undo import Undo, undo_all
-from sluice.config.broker_config import Config
 
 
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):
@@ -27,8 +26,8 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
 class Isolate(StateAction, frozen=True, tag="isolate"):
     """Isolates brokers from the controller and the other brokers; clients still reach them."""
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config)
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target)
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _desire(fault, target, ISOLATED)

@@ -15,8 +15,8 @@ from sluice.broker.faults.matching.values import (
     parse_ms,
     parse_positive_ms,
 )
+from sluice.broker.faults.target import TargetInfo
 from sluice.broker.faults.undo import Undo, undo_all
-from sluice.config.broker_config import Config
 
 from .stalled_sasl import StalledSasl
 
@@ -75,8 +75,8 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
         ),
     ] = "closed-port"
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        super().check_cluster(fault, config)
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        super().check_target(fault, target)
         if self.how == "closed-port":
             for name in _COUNTED:
                 if getattr(fault.rule, name) is not None:
@@ -161,11 +161,11 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
     in_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="from the client: 50000, 50k, 1M, 64Ki")] = None
     out_bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="to the client")] = None
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
         if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
             raise RuleProblem("action", "expected in_bytes_per_s, out_bytes_per_s or both")
         _ = self._in, self._out
-        super().check_cluster(fault, config)
+        super().check_target(fault, target)
 
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         return _shaped(server, connection).limit(self._in, self._out)
@@ -188,9 +188,9 @@ class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
 
     idle: Annotated[Duration, msgspec.Meta(description="time without traffic in either direction")]
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
         parse_positive_ms(self.idle, "action.idle")
-        super().check_cluster(fault, config)
+        super().check_target(fault, target)
 
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         transport, idle_ms = _shaped(server, connection), parse_ms(self.idle, "action.idle")

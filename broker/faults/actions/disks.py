@@ -59,6 +59,7 @@ class DiskFull(StateAction, frozen=True, tag="disk-full"):
     """Fails appends with KAFKA_STORAGE_ERROR, as on a full disk."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"topic", "partition"}
+    PROXY_REFUSAL: ClassVar[str] = "the upstream brokers have the disks. Use error with code KAFKA_STORAGE_ERROR"
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         cluster, match = target.cluster, fault.match

@@ -11,14 +11,14 @@ from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.fault import Fault, StateAction, check_several
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms, parse_positive_ms
-from sluice.broker.faults.target import FaultTarget
+from sluice.broker.faults.target import FaultTarget, TargetInfo
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
-from sluice.config.broker_config import Config
 from sluice.errors import ClusterError
 
 _PATTERN = frozenset("*?[")
 _OF_PARTITIONS = frozenset({"topic", "partition"})
+_ELECTS = "the upstream cluster elects its leaders."
 NodeId = Annotated[int | None, msgspec.Meta(description="node id of the new leader; default: the next replica in sync")]
 
 
@@ -26,6 +26,7 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
     """Makes the controller unreachable: no broker is fenced, no leader elected, and its requests wait."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
+    PROXY_REFUSAL: ClassVar[str] = "the upstream cluster has the controller. Use error with code NOT_CONTROLLER"
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return target.cluster.controller.make_unavailable()
@@ -35,6 +36,7 @@ class SlowElection(StateAction, frozen=True, tag="slow-election"):
     """Leaves partitions without a leader for the duration of an election."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
+    PROXY_REFUSAL: ClassVar[str] = f"{_ELECTS} Use unknown-leader"
 
     takes: Annotated[Duration, msgspec.Meta(description="duration of an election")]
 
@@ -49,14 +51,15 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
     """Elects leaders that lack the last records, which remain lost when the rule ends."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
+    PROXY_REFUSAL: ClassVar[str] = f"{_ELECTS} Use offset-lie"
 
     records: Annotated[
         int, msgspec.Meta(ge=1, description="records lost per partition; batches are lost as a whole")
     ] = 1
     to: NodeId = None
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config, self.to, "action.to")
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target, self.to, "action.to")
 
     def begin(self, fault: Fault, target: FaultTarget) -> None:
         controller = target.cluster.controller
@@ -73,11 +76,12 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
     """Moves leaders to other replicas in sync, and back when the rule ends."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
+    PROXY_REFUSAL: ClassVar[str] = f"{_ELECTS} Use wrong-leader, or error with code NOT_LEADER_OR_FOLLOWER"
 
     to: NodeId = None
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config, self.to, "action.to")
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target, self.to, "action.to")
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _move(fault, target, _matched(fault, target), self.to)
@@ -87,11 +91,12 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
     """Moves the coordinators of groups and transactions, and back when the rule ends."""
 
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"group", "transactional_id"}
+    PROXY_REFUSAL: ClassVar[str] = f"{_ELECTS} Use error with code NOT_COORDINATOR"
 
     to: NodeId = None
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config, self.to, "action.to")
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target, self.to, "action.to")
         for name in ("group", "transactional_id"):
             key = getattr(fault.rule, name)
             if key is not None and _PATTERN & {*key}:

@@ -1,7 +1,7 @@
 """Actions on share groups: lost acquisition locks, redelivered records and failed acknowledgements (KIP-932)."""
 
 from collections.abc import Iterator
-from typing import Annotated, cast
+from typing import Annotated, ClassVar, cast
 
 import msgspec
 
@@ -30,6 +30,10 @@ class _AcknowledgementAction(RequestAction, frozen=True):
 
 class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-lock-lost"):
     """Lets the acquisition locks of a share group on this broker time out before its request is handled."""
+
+    PROXY_REFUSAL: ClassVar[str] = (
+        "the upstream brokers have the acquisition locks. Use acknowledgement-error, which fails as they do"
+    )
 
     def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         group_id = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request).group_id

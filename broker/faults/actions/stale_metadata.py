@@ -1,7 +1,7 @@
 """Actions on the metadata of brokers."""
 
 from math import inf
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -11,9 +11,13 @@ from sluice.broker.faults.matching.values import Duration, parse_ms, parse_posit
 from sluice.broker.faults.target import FaultTarget
 from sluice.broker.faults.undo import Undo, undo_all
 
+_REFUSAL = "the upstream brokers have the metadata. Use wrong-leader, unknown-leader or stale-leader-hint"
+
 
 class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
     """Freezes brokers' metadata of leaders, brokers and new topics."""
+
+    PROXY_REFUSAL: ClassVar[str] = _REFUSAL
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _delay_updates(fault, target, inf)
@@ -21,6 +25,8 @@ class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
 
 class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
     """Delays brokers' metadata of leaders, brokers and new topics."""
+
+    PROXY_REFUSAL: ClassVar[str] = _REFUSAL
 
     lag: Annotated[Duration, msgspec.Meta(description="delay of each update")]
 

@@ -10,8 +10,8 @@ from sluice.broker.faults.fault import Fault, check_several
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms, parse_positive_ms
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
+from sluice.broker.faults.target import TargetInfo
 from sluice.broker.metadata.topic import NO_LEADER
-from sluice.config.broker_config import Config
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis import fetch as fetch_api
 from sluice.protocol.apis import produce as produce_api
@@ -69,8 +69,8 @@ class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
         msgspec.Meta(description="reported leader epoch: the current one, one more, or one less"),
     ] = "same"
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config, self.leader, "action.leader")
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target, self.leader, "action.leader")
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         nodes = [*intercepted.broker.cluster.brokers]
@@ -96,8 +96,8 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return version >= _HINTS_SINCE.get(api_key, version + 1)
 
-    def check_cluster(self, fault: Fault, config: Config) -> None:
-        check_several(config, self.leader, "action.leader")
+    def check_target(self, fault: Fault, target: TargetInfo) -> None:
+        check_several(target, self.leader, "action.leader")
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         hinted = list(_hints(intercepted.broker, reply, hit.fault.match))

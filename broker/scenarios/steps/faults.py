@@ -4,7 +4,7 @@ from binascii import crc32
 
 import msgspec
 
-from sluice.broker.faults.engine import check_rule
+from sluice.broker.faults.engine import check_rule, configured_brokers
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
 from sluice.errors import FaultError
@@ -23,7 +23,7 @@ class RuleAddition(Action):
 
     def check(self, expected: ExpectedState) -> None:
         try:
-            check_rule(self.rule, expected.config, _AT)
+            check_rule(self.rule, configured_brokers(expected.config), _AT)
         except FaultError as error:
             raise StepProblem(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
         if self.rule.id in expected.faults:

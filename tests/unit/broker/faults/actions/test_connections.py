@@ -26,15 +26,17 @@ from tests.support.records import fetch, produce_of
 from tests.support.sasl import SASL, handshake, logged_in, plain
 from tests.support.tls_client import TlsClient
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
+from tests.support.virtual_proxy import proxy_with_topic
 
 CERTIFICATES = certificates()
 TLS = ("listeners=SSL://127.0.0.1:0", *CERTIFICATES.broker_overrides)
 RATE = 10_000
 
 
-@pytest.fixture
-def broker() -> VirtualBroker:
-    return broker_with_topic(JOURNAL)
+@pytest.fixture(params=[broker_with_topic, proxy_with_topic], ids=["broker", "proxy"])
+def broker(request: pytest.FixtureRequest) -> VirtualBroker:
+    started: VirtualBroker = request.param(JOURNAL)
+    return started
 
 
 def journalled_hits(broker: VirtualBroker) -> list[tuple[str, str, int]]:

@@ -18,15 +18,17 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_for
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
+from tests.support.virtual_proxy import proxy_with_topic
 
 
 def started(*overrides: str) -> VirtualBroker:
     return broker_with_topic(JOURNAL, *overrides, partitions=2)
 
 
-@pytest.fixture
-def broker() -> VirtualBroker:
-    return started()
+@pytest.fixture(params=[broker_with_topic, proxy_with_topic], ids=["broker", "proxy"])
+def broker(request: pytest.FixtureRequest) -> VirtualBroker:
+    started: VirtualBroker = request.param(JOURNAL, partitions=2)
+    return started
 
 
 def raw(client: Client, version: int = 3) -> bytes:
@@ -198,6 +200,7 @@ def test_muted_connection_is_read_when_its_rule_is_removed(client: Client, broke
     client.send_together((HeartbeatRequest(), 3), (HeartbeatRequest(), 3))
     assert len(client.take_responses()) == 1
     fault.remove()
+    broker.settle()
     assert len(client.take_responses()) == 1
 
 
