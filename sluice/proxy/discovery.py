@@ -13,6 +13,7 @@ from sluice.config.broker_config import Config
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
+from .properties import check_properties
 from .server import ProxyOptions, ProxyServer
 from .upstream_cluster import UpstreamCluster, VersionRange
 from .upstream_connector import UpstreamConnector
@@ -47,8 +48,10 @@ async def open_proxy(
     """Return a proxy that is not started yet; wait until the cluster responds.
 
     Raises:
+        ConfigError: A property has no effect in a proxy.
         SluiceError: The cluster does not accept the proxy.
     """
+    check_properties(config)
     upstream = UpstreamCluster(options.upstream, clock)
     try:
         versions = await _discover(upstream, clock)

@@ -25,6 +25,7 @@ from .upstream_connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
 
+_LARGEST_PORT = 65535
 # A new broker is found after at most this time, as long as Kafka's clients wait for a new topic to appear.
 _REFRESH_MS = 5_000
 
@@ -94,6 +95,12 @@ class ProxyServer(BrokerProcess):
         port = self._options.ports.get(node_id)
         if port is not None:
             bound[0].port = port
+        for endpoint in bound:
+            if endpoint.port > _LARGEST_PORT:
+                raise SluiceError(
+                    f"broker {node_id} gets port {endpoint.port}, its id above the port of {endpoint.name};"
+                    f" expected at most {_LARGEST_PORT}: choose a lower one, or set it by --ports {node_id}=PORT"
+                )
         host = self._options.advertised_host
         if host is None:
             return bound, self.config.advertised_listeners(node_id)

@@ -80,6 +80,7 @@ def proxy(
     Prints one line when it accepts connections: "ready" and a JSON object with its addresses.
     """
     set_up_logging(log_format)
+    logging.getLogger("sluice.client").setLevel(logging.WARNING)  # the proxy reports what its own client does
     properties = {} if upstream_config is None else {key: value for _, key, value in read_file(upstream_config)}
     options = ProxyOptions(properties | {"bootstrap.servers": upstream}, parse_ports(ports), advertised_host)
     config = Config.load(config_file, [*overrides, *listener_pairs(host, port)], os.environ)
