@@ -26,7 +26,7 @@ class OAuthBearerMechanism(Mechanism):
     def evaluate(self, token: bytes) -> bytes:
         if token == _ACKNOWLEDGEMENT and self._refusal is not None:
             raise self._refusal
-        authorization_id, compact = _read(token)
+        authorization_id, compact = read_first(token)
         try:
             shown = self._validate(compact, self._now_ms())
         except IllegalTokenError as error:
@@ -46,8 +46,8 @@ class OAuthBearerMechanism(Mechanism):
         return b""
 
 
-def _read(message: bytes) -> tuple[str, str]:
-    """Return authorization id and token; extensions are ignored."""
+def read_first(message: bytes) -> tuple[str, str]:
+    """Return authorization id and token; extensions are ignored. Raises SaslError."""
     match = _INITIAL.fullmatch(message.decode(errors="replace"))
     if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")

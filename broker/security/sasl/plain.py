@@ -13,7 +13,7 @@ class PlainMechanism(Mechanism):
         self._passwords = passwords
 
     def evaluate(self, token: bytes) -> bytes:
-        tokens = token.decode(errors="replace").split("\0", _TOKENS)
+        tokens = tokens_of(token)
         if len(tokens) != _TOKENS:
             raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")
         authorization_id, name, password = tokens
@@ -30,3 +30,8 @@ class PlainMechanism(Mechanism):
             )
         self.user = name
         return b""
+
+
+def tokens_of(message: bytes) -> list[str]:
+    """Return authorization id, name and password, or another number of tokens if the message is malformed."""
+    return message.decode(errors="replace").split("\0", _TOKENS)

@@ -21,11 +21,21 @@ _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
 _FIRST = re.compile(
-    rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASLNAME}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
+    rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASLNAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
 )
 _FINAL = re.compile(
     rf"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})", re.ASCII
 )
+
+
+class ClientFirst(NamedTuple):
+    """The first message of a client."""
+
+    user: str
+    authorization_id: str | None
+    nonce: str
+    bare: str
+    extensions: str  # `,NAME=VALUE` each
 
 
 class _Exchange(NamedTuple):
@@ -44,34 +54,29 @@ class ScramServerMechanism(Mechanism):
         self._exchange: _Exchange | None = None
 
     def evaluate(self, token: bytes) -> bytes:
-        text = token.decode(errors="replace")
         if self._exchange is None:
-            self._exchange = self._first(text)
+            self._exchange = self._first(read_first(token))
             return self._exchange.server_first.encode()
-        signature = self._prove(self._exchange, text)
+        signature = self._prove(self._exchange, token.decode(errors="replace"))
         self.user = self._exchange.user
         return b"v=" + b64encode(signature)
 
-    def _first(self, text: str) -> "_Exchange":
-        match = _FIRST.fullmatch(text)
-        if match is None:
-            raise SaslError("Invalid SCRAM client first message format")
-        user = match["name"].replace("=2C", ",").replace("=3D", "=")
-        credential = self._credentials.get(user, self._mechanism)
+    def _first(self, first: ClientFirst) -> _Exchange:
+        credential = self._credentials.get(first.user, self._mechanism)
         if credential is None:
             raise SaslError("Authentication failed: Invalid user credentials")
-        if match["authzid"] not in (None, user):
+        if first.authorization_id not in (None, first.user):
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         if credential.iterations < MIN_ITERATIONS:
             name = self._mechanism.sasl_name
             raise SaslError(f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS} for {name}")
-        nonce = match["nonce"] + self._new_nonce()
+        nonce = first.nonce + self._new_nonce()
         server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
-        return _Exchange(user, credential, nonce, match["bare"], server_first)
+        return _Exchange(first.user, credential, nonce, first.bare, server_first)
 
-    def _prove(self, exchange: "_Exchange", text: str) -> bytes:
+    def _prove(self, exchange: _Exchange, text: str) -> bytes:
         match = _FINAL.fullmatch(text)
         if match is None:
             raise SaslError("Invalid SCRAM client final message format")
@@ -87,3 +92,12 @@ class ScramServerMechanism(Mechanism):
         ):
             raise SaslError("Invalid client credentials")
         return hmac(credential.server_key, message, name)
+
+
+def read_first(message: bytes) -> ClientFirst:
+    """Raise SaslError if the message is malformed."""
+    match = _FIRST.fullmatch(message.decode(errors="replace"))
+    if match is None:
+        raise SaslError("Invalid SCRAM client first message format")
+    user = match["name"].replace("=2C", ",").replace("=3D", "=")
+    return ClientFirst(user, match["authzid"], match["nonce"], match["bare"], match["extensions"])

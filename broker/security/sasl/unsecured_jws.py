@@ -51,7 +51,7 @@ class TokenValidator:
         self._skew_ms = int(skew_text)
 
     def validate(self, compact: str, now_ms: int) -> Token:
-        claims = _claims(compact)
+        claims = _unsecured_claims(compact)
         principal = principal_of(_claim(claims, self._principal_claim), self._principal_claim)
         issued_s, expires_s = _seconds(claims, "iat"), _seconds(claims, "exp")
         if expires_s is None:
@@ -92,16 +92,26 @@ def principal_of(value: object, claim: str) -> str:
     return value
 
 
-def _claims(compact: str) -> dict[str, object]:
-    splits = compact.split(".")
-    if len(splits) != _SPLITS or ".." in compact:
-        raise IllegalTokenError("expected three parts separated by dots, the third one empty")
+def claims_of(compact: str) -> dict[str, object]:
+    """Return the claims of a token, secured or not, without any validation. Raises IllegalTokenError."""
+    return _object(_split(compact)[1])
+
+
+def _unsecured_claims(compact: str) -> dict[str, object]:
+    splits = _split(compact)
     header, claims = _object(splits[0]), _object(splits[1])
     if header.get("alg") != "none":
         raise IllegalTokenError("expected an unsecured token (alg none), got another algorithm")
     if splits[2]:
         raise IllegalTokenError("expected an unsecured token, got one with a signature")
     return claims
+
+
+def _split(compact: str) -> list[str]:
+    splits = compact.split(".")
+    if len(splits) != _SPLITS or ".." in compact:
+        raise IllegalTokenError("expected three parts separated by dots, the third one empty")
+    return splits
 
 
 def _object(part: str) -> dict[str, object]:
