@@ -134,10 +134,12 @@ class Throttler:
 
     def _charge_mutation(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a request whose handler charged its mutations and set the throttle time."""
-        throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+        manager = self.controller.mutation
+        # Without a quota here, the throttle time of a forwarded response is the upstream's.
+        throttle_ms: int = 0 if manager is None else getattr(response, "throttle_time_ms", 0)
         if self.quotas.request is None and not throttle_ms:
             return None
-        return self._decide(ctx, response, throttle_ms, self.controller.mutation)
+        return self._decide(ctx, response, throttle_ms, manager)
 
     def _charge_produce(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a Produce; with acks=0 there is no response, but the connection is throttled."""

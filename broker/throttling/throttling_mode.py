@@ -182,7 +182,9 @@ MODES = {
 
 def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
     if hasattr(response, "throttle_time_ms"):
-        response.throttle_time_ms = throttle_ms
+        response.throttle_time_ms = max(
+            throttle_ms, response.throttle_time_ms
+        )  # a forwarded one may have a longer time
 
 
 def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Message:
