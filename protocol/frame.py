@@ -24,8 +24,12 @@ PARKED_READ_BYTES = 4 * 1024
 # All buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
 SIZE_BYTES = 4
-# The start of a TLS handshake (version 3), read as a size.
-_TLS_HANDSHAKE = 0x1603
+# The first two bytes of other protocols, read as a size.
+_OTHER_PROTOCOLS = {
+    0x1603: "; TLS on a listener without TLS?",
+    0x1503: "; a TLS alert: does the peer expect TLS?",
+    0x4854: "; an HTTP response?",
+}
 
 Buffer = bytearray | mmap.mmap
 _unpack_size = Struct(">i").unpack_from
@@ -166,7 +170,7 @@ class FrameReader:
         size: int
         (size,) = _unpack_size(self.view, position)
         if not 0 <= size <= self._max_frame_bytes:
-            hint = "; TLS on a listener without TLS?" if size >> 16 == _TLS_HANDSHAKE else ""
+            hint = _OTHER_PROTOCOLS.get(size >> 16, "")
             raise FrameSizeError(
                 f"invalid frame size {size}; expected 0 to {self._max_frame_bytes} bytes ({self._limit_name}){hint}"
             )

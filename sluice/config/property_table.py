@@ -135,7 +135,8 @@ _ROWS: tuple[Property, ...] = (
     Property("request.timeout.ms", integer(-INT_MAX - 1, INT_MAX), "30000", "Kafka",
              "Maximum time that WriteTxnMarkers and the removal of an expired transactional id wait for replication."),
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
-             "Maximum request size in bytes; a larger request closes its connection."),
+             "Maximum bytes of a request, and of an upstream's response in a proxy; the connection of a larger one is"
+             " closed."),
     Property("num.io.threads", integer(1, INT_MAX), "8", "Kafka",
              "Requests of more than 2 ms in progress at once, in all brokers; further ones wait."),
     Property("queued.max.request.bytes", size(1, also=-1), "536870912", "KIP-72",

@@ -56,6 +56,7 @@ class ForwardingExchange(Exchange):
         self._reading: UpstreamConnection | None = None  # of the client whose requests are handled
         self.begin_read, self.end_read = self._begin_read, self._end_read
         self.traffic = UpstreamTraffic()
+        self._max_response_bytes = broker.config.integer("socket.request.max.bytes")
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
         self._readers: dict[int, Callable[[ForwardedContext, InFlight, Message], bool]] = {
@@ -74,7 +75,7 @@ class ForwardingExchange(Exchange):
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
         ctx = ForwardedContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
-        ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool)
+        ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool, self._max_response_bytes)
         self._connector.connect(self._broker.node_id, ctx.upstream, self.traffic)
         return ctx
 

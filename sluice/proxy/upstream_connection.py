@@ -32,8 +32,6 @@ from sluice.protocol.message import Message
 from .authentication import Authentication
 from .forwarded_route import ForwardedRoute
 
-# An int32, as Kafka's clients accept.
-_LARGEST_RESPONSE_BYTES = 2**31 - 1
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
 _MOST_IN_FLIGHT = 1000
 # Requests that wait for the connection to be made, or for the upstream broker to read, may have as many bytes, and one
@@ -91,11 +89,13 @@ class Forwarding(Protocol):
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
-    def __init__(self, exchange: Forwarding, ctx: ForwardedContext, pool: ResponsePool) -> None:
+    def __init__(
+        self, exchange: Forwarding, ctx: ForwardedContext, pool: ResponsePool, max_response_bytes: int
+    ) -> None:
         self._exchange = exchange
         self._ctx = ctx
         self._pool = pool
-        self._reader = FrameReader(pool, _LARGEST_RESPONSE_BYTES)
+        self._reader = FrameReader(pool, max_response_bytes)
         self._transport: asyncio.Transport | None = None
         self._authentication: Authentication | None = None
         self._is_ready = False  # connected and authenticated

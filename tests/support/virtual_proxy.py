@@ -48,7 +48,7 @@ class UpstreamTransport(asyncio.Transport):
         self._loop = client.broker.loop
         self._is_closing = False
         self._received = bytearray()
-        client.on_bytes = self._on_bytes
+        client.on_bytes = self.receive
         client.on_lost = self.end
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -84,7 +84,7 @@ class UpstreamTransport(asyncio.Transport):
             self._is_closing = True
             self._loop.call_soon(self._connection.connection_lost, error)
 
-    def _on_bytes(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         self._received += data
         self._loop.call_soon(self._deliver)
 

@@ -1,0 +1,71 @@
+"""Answers of an upstream that a Kafka broker never sends: the client is disconnected, and one line has the reason."""
+
+from logging import LogRecord
+
+import pytest
+
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from tests.support.records import fetch
+from tests.support.virtual_broker import Client
+from tests.support.virtual_proxy import VirtualProxy
+
+MOST_BYTES = 1000
+# To a Fetch.
+ANSWERS = {
+    "a negative size": (
+        b"\xff\xff\xff\xff",
+        "invalid frame size -1; expected 0 to 1000 bytes (socket.request.max.bytes)",
+    ),
+    "a size above the limit, of a frame that never ends": (
+        (MOST_BYTES + 1).to_bytes(4) + bytes(1 << 20),
+        "invalid frame size 1001; expected 0 to 1000 bytes (socket.request.max.bytes)",
+    ),
+    "a TLS alert": (
+        bytes.fromhex("15030300020246"),
+        "invalid frame size 352518912; expected 0 to 1000 bytes (socket.request.max.bytes); a TLS alert: does the peer"
+        " expect TLS?",
+    ),
+    "HTTP": (
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        "invalid frame size 1213486160; expected 0 to 1000 bytes (socket.request.max.bytes); an HTTP response?",
+    ),
+    "a frame without a correlation id": (
+        (2).to_bytes(4) + bytes(2),
+        "a response of 2 bytes; expected at least 4",
+    ),
+    "the wrong correlation id": ((8).to_bytes(4) + (7).to_bytes(4) + bytes(4), "correlation id 7; expected 1"),
+    "a truncated response": (
+        (8).to_bytes(4) + (1).to_bytes(4) + bytes(4),
+        "FetchResponse v11: truncated (at byte 0 of 4)",
+    ),
+}
+
+
+def assert_rejected(proxy: VirtualProxy, client: Client, answer: bytes, reason: str, lines: list[LogRecord]) -> None:
+    proxy.connector.transports[0].receive(answer)
+    proxy.settle()
+    assert not client.is_open
+    assert client.responses == []
+    assert [(line.getMessage(), line.__dict__["reason"]) for line in lines] == [
+        ("invalid response of the upstream broker", reason)
+    ]
+
+
+@pytest.mark.parametrize(("answer", "reason"), ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("quota", [(), ("quota.consumer.default=1000000",)], ids=["together", "alone"])
+def test_invalid_answer_ends_the_connection_with_one_line(
+    answer: bytes, reason: str, quota: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy = VirtualProxy(f"socket.request.max.bytes={MOST_BYTES}", *quota)
+    proxy.upstream.topic()  # so the Fetch waits
+    client = proxy.client()
+    client.send(fetch(0, max_wait_ms=60_000, min_bytes=1), 11)
+    assert_rejected(proxy, client, answer, reason, caplog.records)
+
+
+def test_answer_without_a_request_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    proxy = VirtualProxy()
+    client = proxy.client()
+    client.call(ApiVersionsRequest(), 0)
+    reason = "a response of 8 bytes without a request"
+    assert_rejected(proxy, client, (8).to_bytes(4) + bytes(8), reason, caplog.records)
