@@ -164,8 +164,16 @@ TABLE = (
         "send random frames to brokers of several releases, with and without security",
         "40 minutes",
         "after a change of request handling; ARGS: number of frames, and seed",
-        'python -m tools.fuzz campaign "$@"',
+        'python -m tools.fuzz campaign frames "$@"',
         default="10000000 0",
+    ),
+    Campaign(
+        "fuzz-upstream",
+        "send random responses to a proxy, with and without journal, quotas and fault rules",
+        "20 minutes",
+        "after a change of sluice/proxy; ARGS: number of inputs, each with two responses on average, and seed",
+        'python -m tools.fuzz campaign responses "$@"',
+        default="600000 0",
     ),
     Campaign(
         "mutation",

@@ -4,7 +4,8 @@
 that found a defect are kept in `build/fuzz/TARGET`. Any option of libFuzzer may follow the seconds, such as
 `-minimize_crash=1 FILE`.
 
-`campaign FRAMES SEED` sends many frames to brokers of all kinds, without guidance, and measures memory and delays.
+`campaign TARGET INPUTS SEED` runs many inputs of `frames` or `responses`, without guidance, and measures memory and
+delays.
 """
 
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 USAGE = (
     "usage: python -m tools.fuzz (TARGET | all) SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES)"
-    " | campaign FRAMES SEED"
+    " | campaign (frames | responses) INPUTS SEED"
 )
 
 
@@ -23,10 +24,10 @@ def main(arguments: list[str]) -> None:
 
         run(arguments[1], bytes.fromhex(arguments[3]) if arguments[2] == "--hex" else Path(arguments[2]).read_bytes())
         return
-    if len(arguments) == 3 and arguments[0] == "campaign":
+    if len(arguments) == 4 and arguments[0] == "campaign":
         from tools.fuzz.campaign import campaign
 
-        sys.exit(campaign(int(arguments[1]), int(arguments[2])))
+        sys.exit(campaign(arguments[1], int(arguments[2]), int(arguments[3])))
     if len(arguments) < 2 or not arguments[1].isdecimal():
         sys.exit(USAGE)
     if arguments[0] == "all":  # atheris ends the process

@@ -1,17 +1,21 @@
-"""A campaign of frames: half are mutated requests, half are random ones that decode (campaign `fuzz-frames`).
+"""Campaigns of random inputs without guidance (`fuzz-frames`, `fuzz-upstream`).
 
-Prints the number of frames, the memory, and the longest time from a frame to the response of a new connection.
+They print the number of inputs, the memory, and the longest time of an input, and fail if these are above their limits.
+
+- frames: to a broker. Half are mutated requests, half are random ones that decode.
+- responses: to a proxy. Half are mutated responses, half are random ones that decode.
 """
 
 import resource
 import signal
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
 
-from tools.fuzz import targets
+from tools.fuzz import targets, upstream
 from tools.fuzz.messages import random_frame
 from tools.fuzz.mutation import mutated
 
@@ -20,6 +24,7 @@ MOST_RSS_MB = 300
 MOST_PROBE_MS = 250
 _HANGS_AFTER_S = 120
 _FRAMES_PER_BROKER = 5000
+_MUTATED_RESPONSES = 0.5
 # The next frame of a broker that has state from an earlier one finds more than a changed byte.
 _CHANGED = 0.3
 
@@ -38,18 +43,31 @@ def frames(random: Random) -> Iterator[bytes]:
         yield bytes([number]) + (mutated(data, inputs, random) if random.random() < _CHANGED else data)
 
 
-def campaign(count: int, seed: int) -> int:
-    """Send `count` frames; return the number of defects."""
-    folder = Path("build", "fuzz", "frames")
+def responses(random: Random) -> Iterator[bytes]:
+    """Yield inputs of the target `responses` without end."""
+    inputs = targets.seeds("responses")
+    while True:
+        data = upstream.random_input(random)
+        if random.random() < _MUTATED_RESPONSES:
+            data = data[: upstream.HEADER.size] + mutated(data[upstream.HEADER.size :], inputs, random)
+        yield data
+
+
+CAMPAIGNS = {"frames": frames, "responses": responses}
+
+
+def campaign(target: str, count: int, seed: int) -> int:
+    """Run `count` inputs of a target; return the number of defects."""
+    folder = Path("build", "fuzz", target)
     folder.mkdir(parents=True, exist_ok=True)
     targets.brokers.inputs_per_broker = _FRAMES_PER_BROKER
     signal.signal(signal.SIGALRM, _hangs)
     defects, slowest, began = 0, 0.0, monotonic()
-    for number, data in enumerate(frames(Random(seed)), 1):
+    for number, data in enumerate(islice(CAMPAIGNS[target](Random(seed)), count), 1):
         cpu = process_time()
         signal.alarm(_HANGS_AFTER_S)
         try:
-            targets.run("frames", data)
+            targets.run(target, data)
         except Exception as error:
             defects += 1
             path = folder / f"defect-{seed}-{number}"
@@ -59,8 +77,6 @@ def campaign(count: int, seed: int) -> int:
         slowest = max(slowest, process_time() - cpu)
         if number % LINE_EVERY == 0 or number == count:
             print(_line(seed, number, began, slowest, defects), flush=True)
-        if number == count:
-            break
     signal.alarm(0)
     missed = _rss_mb() > MOST_RSS_MB or slowest * 1e3 > MOST_PROBE_MS
     return min(defects + missed, 100)
@@ -69,7 +85,7 @@ def campaign(count: int, seed: int) -> int:
 def _line(seed: int, number: int, began: float, slowest: float, defects: int) -> str:
     rate = number / (monotonic() - began)
     return (
-        f"seed {seed}: {number:,} frames, {rate:,.0f}/s, {defects} defects, "
+        f"seed {seed}: {number:,} inputs, {rate:,.0f}/s, {defects} defects, "
         f"at most {_rss_mb()} MB, slowest {slowest * 1e3:.0f} ms of CPU"
     )
 
@@ -79,4 +95,4 @@ def _rss_mb() -> int:
 
 
 def _hangs(*_: object) -> None:
-    sys.exit("a frame takes longer than two minutes")
+    sys.exit("an input takes longer than two minutes")

@@ -1,4 +1,4 @@
-"""Random requests from the declarations of their fields: frames that decode, with values that exist or are extreme."""
+"""Random messages from the declarations of their fields: they decode, and their values exist or are extreme."""
 
 from collections.abc import Mapping
 from random import Random
@@ -28,8 +28,11 @@ def random_frame(random: Random, served: Mapping[int, tuple[int, int]], topic_id
     """Return a frame without its size, of any API and version that is served."""
     key = random.choice([*served])
     api, version = API_KEYS[key], random.randint(*served[key])
-    ids = (*_IDS, topic_id)
-    return frame(_message(api.request, version, random, ids, 0), version, client_id="fuzz")[4:]
+    return frame(random_message(api.request, version, random, topic_id), version, client_id="fuzz")[4:]
+
+
+def random_message(cls: type[Message], version: int, random: Random, topic_id: bytes = ZERO_UUID) -> Message:
+    return _message(cls, version, random, (*_IDS, topic_id), 0)
 
 
 def _message(cls: type[Message], version: int, random: Random, ids: tuple[bytes, ...], depth: int) -> Message:

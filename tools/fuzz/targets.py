@@ -37,6 +37,8 @@ from tests.support.sasl import SASL, logged_in
 from tests.support.vectors import vectors
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 from tests.support.wire import frame
+from tools.fuzz.defect import DefectError
+from tools.fuzz.upstream import response_seeds, run_response
 
 FINDINGS = Path(__file__).parent / "findings"
 # Far more than any input of a megabyte may take, as a busy machine doubles CPU times.
@@ -56,10 +58,6 @@ _BROKERS: tuple[tuple[str, ...], ...] = (
 # The brokers whose clients authenticate first.
 _SECURED = (5,)
 _ADMIN_PATHS = ("faults", "scenarios/run", "quotas", "brokers/1", "journal", "explain")
-
-
-class DefectError(Exception):
-    """A target did what it never should."""
 
 
 class Target(NamedTuple):
@@ -311,4 +309,5 @@ TARGETS = {
     "properties": Target(_run_properties, _property_seeds),
     "scenarios": Target(_run_scenario, _scenario_seeds),
     "files": Target(_run_file, _file_seeds),
+    "responses": Target(run_response, response_seeds),
 }

@@ -9,7 +9,15 @@ from tools.fuzz.targets import TARGETS, run, seeds
 
 SEED = 20261122
 # About a second each; the campaign `fuzz` runs longer and guided by coverage.
-INPUTS = {"frames": 400, "records": 2000, "admin": 150, "properties": 300, "scenarios": 60, "files": 40}
+INPUTS = {
+    "frames": 400,
+    "records": 2000,
+    "admin": 150,
+    "properties": 300,
+    "scenarios": 60,
+    "files": 40,
+    "responses": 300,
+}
 
 
 def run_or_report(target: str, data: bytes) -> None:

@@ -1,0 +1,5 @@
+"""What a target raises."""
+
+
+class DefectError(Exception):
+    """A target did what it never should."""
