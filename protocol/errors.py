@@ -325,3 +325,11 @@ class ErrorCode(IntEnum):
         "The broker could not process the topology description update; see the error message for details.",
     )
     CONTROLLER_ID_NOT_REGISTERED = 136, False, "The given controller ID was not registered."
+
+
+_NAMES = {code.value: code.name for code in ErrorCode}
+
+
+def name_of(code: int) -> str:
+    """Return the name of a code; its number if it is unknown, as a newer Kafka behind a proxy may send one."""
+    return _NAMES.get(code) or str(code)

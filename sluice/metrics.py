@@ -30,26 +30,31 @@ THROTTLE_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.
 
 
 class Metric(Struct, frozen=True):
-    """One metric family; `kind` is its Prometheus type."""
+    """One metric family; `kind` is its Prometheus type.
+
+    only_of: "broker" for a family that a proxy does not have, "proxy" for one that only a proxy has
+    """
 
     name: str
     kind: str
     help: str
     labels: tuple[str, ...] = ()
+    only_of: str = ""
 
 
-def _gauge(name: str, help_: str, *labels: str) -> Metric:
-    return Metric(name, "gauge", help_, labels)
+def _gauge(name: str, help_: str, *labels: str, only_of: str = "") -> Metric:
+    return Metric(name, "gauge", help_, labels, only_of)
 
 
-def _counter(name: str, help_: str, *labels: str) -> Metric:
-    return Metric(name, "counter", help_, labels)
+def _counter(name: str, help_: str, *labels: str, only_of: str = "") -> Metric:
+    return Metric(name, "counter", help_, labels, only_of)
 
 
-def _histogram(name: str, help_: str, *labels: str) -> Metric:
-    return Metric(name, "histogram", help_, labels)
+def _histogram(name: str, help_: str, *labels: str, only_of: str = "") -> Metric:
+    return Metric(name, "histogram", help_, labels, only_of)
 
 
+_BROKER, _PROXY = "broker", "proxy"
 _CLIENT = ("user", "client_id")
 _LISTENER = ("listener",)
 SOCKET_SERVER = "kafka_server_socket_server_metrics_"
@@ -81,13 +86,47 @@ METRICS = {
         _histogram(
             "sluice_purgatory_lateness_seconds", "Delay between the deadline and the completion of expired operations."
         ),
-        _gauge("sluice_log_bytes", "Bytes of records in memory."),
-        _gauge("sluice_topics", "Topics."),
-        _gauge("sluice_partitions", "Partitions of all topics."),
-        _counter("sluice_telemetry_pushes_total", "Accepted pushes of client metrics (KIP-714)."),
-        _counter("sluice_telemetry_bytes_total", "Uncompressed bytes of accepted client metrics."),
+        _gauge("sluice_log_bytes", "Bytes of records in memory.", only_of=_BROKER),
+        _gauge("sluice_topics", "Topics.", only_of=_BROKER),
+        _gauge("sluice_partitions", "Partitions of all topics.", only_of=_BROKER),
+        _counter("sluice_telemetry_pushes_total", "Accepted pushes of client metrics (KIP-714).", only_of=_BROKER),
+        _counter("sluice_telemetry_bytes_total", "Uncompressed bytes of accepted client metrics.", only_of=_BROKER),
         _counter("sluice_faults_total", "Requests, connections and brokers hit by a fault rule.", "rule"),
         _counter("sluice_fault_rules_disabled_total", "Fault rules disabled by an error."),
+        _gauge(
+            "sluice_upstream_reachable",
+            "1 if the last connection to the upstream broker was made, else 0.",
+            only_of=_PROXY,
+        ),
+        _gauge("sluice_upstream_connections", "Open connections to the upstream broker.", only_of=_PROXY),
+        _counter("sluice_upstream_connections_total", "Connections made to the upstream broker.", only_of=_PROXY),
+        _counter(
+            "sluice_upstream_connection_failures_total",
+            "Connections to the upstream broker that were not made.",
+            only_of=_PROXY,
+        ),
+        _counter("sluice_upstream_disconnects_total", "Connections that the upstream broker ended.", only_of=_PROXY),
+        _gauge("sluice_upstream_requests_in_flight", "Forwarded requests without a response yet.", only_of=_PROXY),
+        _histogram(
+            "sluice_upstream_request_duration_seconds",
+            "Time from forwarding a request to its response.",
+            "api",
+            only_of=_PROXY,
+        ),
+        _counter(
+            "sluice_upstream_errors_total",
+            "Responses of the upstream broker with an error, by the first error code.",
+            "api",
+            "error",
+            only_of=_PROXY,
+        ),
+        _counter(
+            "sluice_upstream_invalid_responses_total",
+            "Responses of the upstream broker that are malformed.",
+            only_of=_PROXY,
+        ),
+        _counter("sluice_upstream_sent_bytes_total", "Bytes sent to the upstream broker.", only_of=_PROXY),
+        _counter("sluice_upstream_received_bytes_total", "Bytes received from the upstream broker.", only_of=_PROXY),
         # Kafka's quota sensors, measured at the scrape as with JMX. Throttle times are averages of throttled requests
         # alone, as in Kafka, over the last 30 to 60 s, and NaN without any.
         _gauge("kafka_server_produce_byte_rate", "Produced bytes per second over the quota windows.", *_CLIENT),
@@ -158,32 +197,47 @@ METRICS = {
         _gauge(
             "kafka_server_delayedoperationpurgatory_numdelayedoperations", "Delayed operations.", "delayedOperation"
         ),
-        _counter("kafka_server_brokertopicmetrics_messagesin_total", "Records appended.", "topic"),
-        _counter("kafka_server_brokertopicmetrics_bytesin_total", "Record bytes appended.", "topic"),
-        _counter("kafka_server_brokertopicmetrics_bytesout_total", "Record bytes fetched.", "topic"),
-        _gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions."),
+        _counter("kafka_server_brokertopicmetrics_messagesin_total", "Records appended.", "topic", only_of=_BROKER),
+        _counter("kafka_server_brokertopicmetrics_bytesin_total", "Record bytes appended.", "topic", only_of=_BROKER),
+        _counter("kafka_server_brokertopicmetrics_bytesout_total", "Record bytes fetched.", "topic", only_of=_BROKER),
+        _gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", only_of=_BROKER),
         _gauge(
-            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions of all fetch sessions."
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+            "Partitions of all fetch sessions.",
+            only_of=_BROKER,
         ),
         _counter(
-            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "Fetch sessions evicted by others."
+            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+            "Fetch sessions evicted by others.",
+            only_of=_BROKER,
         ),
-        _gauge("kafka_server_sharesessioncache_sharesessionscount", "Share sessions."),
-        _gauge("kafka_server_sharesessioncache_sharepartitionscount", "Partitions of all share sessions."),
+        _gauge("kafka_server_sharesessioncache_sharesessionscount", "Share sessions.", only_of=_BROKER),
+        _gauge(
+            "kafka_server_sharesessioncache_sharepartitionscount", "Partitions of all share sessions.", only_of=_BROKER
+        ),
         _counter(
-            "kafka_server_sharesessioncache_sharesessionevictions_total", "Share sessions ended by a disconnection."
+            "kafka_server_sharesessioncache_sharesessionevictions_total",
+            "Share sessions ended by a disconnection.",
+            only_of=_BROKER,
         ),
-        _counter("kafka_server_sharegroupmetrics_recordacknowledgement_total", "Acknowledged records.", "ackType"),
+        _counter(
+            "kafka_server_sharegroupmetrics_recordacknowledgement_total",
+            "Acknowledged records.",
+            "ackType",
+            only_of=_BROKER,
+        ),
         _gauge(
             "kafka_server_sharepartitionmetrics_inflightmessagecount",
             "Records in flight.",
             "group",
             "topic",
             "partition",
+            only_of=_BROKER,
         ),
         _counter(
             "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
             "Records whose acquisition lock timed out.",
+            only_of=_BROKER,
         ),
         # Kafka's socket-server-metrics, only of listeners with TLS or SASL.
         _counter(

@@ -19,7 +19,7 @@ from sluice.journal_events import (
     Throttle,
     TransactionState,
 )
-from sluice.protocol.errors import ErrorCode
+from sluice.protocol.errors import name_of
 from sluice.text.printable import printable
 
 
@@ -75,16 +75,12 @@ def _request(event: Request) -> str:
         parts.append("no response")
     else:
         parts.append(f"{(event.answered_ns - event.received_ns) / 1e6:.3f} ms")
-    parts += [_error(code) for code in event.error_codes]
+    parts += map(name_of, event.error_codes)
     if event.throttle_time_ms:
         parts.append(f"throttle_time_ms={event.throttle_time_ms}")
     if event.rule_id:
         parts.append(f"rule {event.rule_id}")
     return ", ".join(parts)
-
-
-def _error(code: int) -> str:
-    return ErrorCode(code).name if code in {known.value for known in ErrorCode} else str(code)
 
 
 def _time(ns: int) -> str:

@@ -21,6 +21,8 @@ from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import ClusterError, SluiceError, UnknownResourceError
 from sluice.protocol.errors import ErrorCode
 
+from .upstream_state import UpstreamState
+
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
 
@@ -86,6 +88,10 @@ class ClusterServer:
         """Return the addresses to listen on, and those to advertise where they differ."""
         number = node_id - self.config.integer("node.id")
         return self.config.listeners(number), self.config.advertised_listeners(number)
+
+    def upstream_state(self, node_id: int) -> UpstreamState | None:
+        """Return the state of the broker behind a broker of a proxy; None if this is no proxy."""
+        return None
 
     @OnDemand
     def faults(self) -> "FaultEngine":

@@ -22,7 +22,7 @@ from sluice.broker.exchange.route import Route
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.throttling.request_charges import OTHER
 from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
-from sluice.protocol.errors import ErrorCode
+from sluice.protocol.errors import name_of
 from sluice.purgatory.timer import LATENESS_BOUNDS_MS
 from sluice.quotas.entity import sanitize
 from sluice.quotas.manager import ClientQuotaManager, ClientUsage
@@ -31,6 +31,7 @@ from sluice.quotas.sensor import UNLIMITED
 from sluice.version import __version__
 
 from .cluster_server import ClusterServer
+from .upstream_state import UpstreamState
 
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
@@ -65,6 +66,7 @@ class BrokerCollector(Collector):
         self._cluster = cluster
         self._broker = cluster.brokers[node_id]
         self._server = cluster.servers[node_id]
+        self._upstream = cluster.upstream_state(node_id)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._state()
@@ -72,11 +74,15 @@ class BrokerCollector(Collector):
         yield from self._purgatories()
         yield from self._quotas()
         yield from self._accepting()
+        yield from self._authentications()
+        yield from self._faults()
+        if self._upstream is not None:
+            yield from _forwarded(self._upstream)
+            return
+        yield from self._logs()
         yield from self._topics()
         yield from self._fetch_sessions()
         yield from self._shares()
-        yield from self._authentications()
-        yield from self._faults()
 
     def _state(self) -> Iterator[Metric]:
         broker, server = self._broker, self._server
@@ -84,6 +90,9 @@ class BrokerCollector(Collector):
         yield _one("sluice_connections", len(server.connections))
         yield _one("sluice_connections_total", server.accepted)
         yield _one("sluice_throttled_connections", len(broker.throttled))
+
+    def _logs(self) -> Iterator[Metric]:
+        broker = self._broker
         yield _one("sluice_log_bytes", sum(t.log.size_in_bytes for t in _partitions(broker)))
         yield _one("sluice_topics", len(broker.metadata.topics))
         yield _one("sluice_partitions", sum(1 for _ in _partitions(broker)))
@@ -97,14 +106,16 @@ class BrokerCollector(Collector):
         for route in routes:
             good = route.requests - sum(route.errors.values())
             by_error = [("NONE", good)] if good else []
-            by_error += [(ErrorCode(code).name, count) for code, count in sorted(route.errors.items())]
+            by_error += [(name_of(code), count) for code, count in sorted(route.errors.items())]
             rows += [([route.api_name, str(route.version), error], count) for error, count in by_error]
         yield _family("sluice_requests_total", rows)
         yield _histogram("sluice_request_duration_seconds", _durations(routes), REQUEST_SECONDS_BOUNDS)
 
     def _purgatories(self) -> Iterator[Metric]:
         broker, replicas = self._broker, self._broker.replicas
-        purgatories = [replicas.fetches, replicas.produces, replicas.delete_records, broker.throttled]
+        purgatories = [broker.throttled]
+        if self._upstream is None:
+            purgatories = [replicas.fetches, replicas.produces, replicas.delete_records, broker.throttled]
         if broker.fault_waits is not None:
             purgatories.append(broker.fault_waits)
         if self._server.acceptor is not None:
@@ -237,26 +248,41 @@ class ClusterCollector(Collector):
         self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
-        families: dict[str, Metric] = {}
+        families: dict[tuple[str, str], Metric] = {}  # a gauge and a counter may differ in `_total` only
         for node_id in self._cluster.servers:
             for family in BrokerCollector(self._cluster, node_id).collect():
                 labelled = [one._replace(labels={"broker": str(node_id), **one.labels}) for one in family.samples]
-                if family.name in families:
-                    families[family.name].samples += labelled
-                else:
-                    family.samples = labelled
-                    families[family.name] = family
+                family.samples = []
+                families.setdefault((family.name, family.type), family).samples += labelled
         yield from families.values()
 
 
 def registry(cluster: ClusterServer) -> CollectorRegistry:
+    """Return the metrics of all brokers; labelled by broker unless there is only one for ever."""
     metrics = CollectorRegistry()
-    if len(cluster.servers) == 1:
-        (node_id,) = cluster.servers
-        metrics.register(BrokerCollector(cluster, node_id))
-    else:
+    (node_id, *others) = cluster.servers
+    if others or cluster.upstream_state(node_id) is not None:
         metrics.register(ClusterCollector(cluster))
+    else:
+        metrics.register(BrokerCollector(cluster, node_id))
     return metrics
+
+
+def _forwarded(upstream: UpstreamState) -> Iterator[Metric]:
+    prefix = "sluice_upstream_"
+    yield _one(prefix + "reachable", upstream.is_reachable)
+    yield _one(prefix + "connections", upstream.open_connections)
+    yield _one(prefix + "connections_total", upstream.connections)
+    yield _one(prefix + "connection_failures_total", upstream.connection_failures)
+    yield _one(prefix + "disconnects_total", upstream.disconnects)
+    yield _one(prefix + "requests_in_flight", upstream.in_flight)
+    durations = (([api], [*counts], sum_s) for api, (counts, sum_s) in sorted(upstream.durations.items()))
+    yield _histogram(prefix + "request_duration_seconds", durations, REQUEST_SECONDS_BOUNDS)
+    errors = (([api, name_of(code)], count) for (api, code), count in sorted(upstream.errors.items()))
+    yield _family(prefix + "errors_total", errors)
+    yield _one(prefix + "invalid_responses_total", upstream.invalid_responses)
+    yield _one(prefix + "sent_bytes_total", upstream.bytes_sent)
+    yield _one(prefix + "received_bytes_total", upstream.bytes_received)
 
 
 def _one(name: str, value: float) -> Metric:

@@ -153,7 +153,7 @@ class ForwardingExchange(Exchange):
             _, position = decode_prefix(ResponseHeader, 1)(view, start, end)
         response, _ = route.decode_response(view, position, end)
         took_ms = self.clock.monotonic_ms() - sent.sent_ms
-        self.traffic.answered(route.api_name, took_ms, sent.request_bytes, end - start)
+        self.traffic.answered(route.api_name, took_ms)
         if sent.is_alone:
             ctx.resume(partial(self._read_response, ctx, sent, response, None))
             return
@@ -172,7 +172,9 @@ class ForwardingExchange(Exchange):
         self, ctx: ForwardedContext, sent: InFlight, response: Message, body: memoryview | None
     ) -> Message | Outcome:
         """Return the response to send: `body`, if it is given and nothing was changed."""
-        ctx.error_code = next(codes_in(response), 0)
+        ctx.error_code = code = next(codes_in(response), 0)
+        if code:
+            self.traffic.errors[sent.route.api_name, code] += 1
         read = self._readers.get(sent.route.api_key)
         is_changed = read is not None and read(ctx, sent, response)
         rewrite = rewriter_of(sent.route.api_key, sent.route.version)

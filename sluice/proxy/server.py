@@ -7,20 +7,22 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from random import Random  # noqa: TID251  (only the type of an injected value)
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from sluice.broker.admin.server import LoadPage
 from sluice.broker.broker import Broker
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.process import BrokerProcess
 from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.server.upstream_state import UpstreamState
 from sluice.client.errors import KafkaException
 from sluice.clock import Clock, sleep_ms
-from sluice.config.broker_config import Config, Endpoint
+from sluice.config.broker_config import Config, Endpoint, address_of
 from sluice.errors import SluiceError
 
 from .forwarding import ForwardingExchange
 from .upstream_cluster import VersionRange
+from .upstream_connection import ForwardedContext
 from .upstream_connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
@@ -105,6 +107,24 @@ class ProxyServer(BrokerProcess):
         if host is None:
             return bound, self.config.advertised_listeners(node_id)
         return bound, [Endpoint(endpoint.name, host, endpoint.port) for endpoint in bound]
+
+    def upstream_state(self, node_id: int) -> UpstreamState:
+        broker, traffic = self.upstream.brokers[node_id], self._exchanges[node_id].traffic
+        contexts = (cast(ForwardedContext, connection.ctx) for connection in self.servers[node_id].connections)
+        return UpstreamState(
+            address=address_of(broker.host, broker.port),
+            is_reachable=self._connector.is_reachable(node_id),
+            open_connections=traffic.open,
+            connections=traffic.connections,
+            connection_failures=traffic.failures,
+            disconnects=traffic.disconnects,
+            in_flight=sum(len(ctx.upstream.in_flight) for ctx in contexts),
+            bytes_sent=traffic.bytes_sent,
+            bytes_received=traffic.bytes_received,
+            invalid_responses=traffic.invalid_responses,
+            durations={api: (each.counts, each.sum_s) for api, each in traffic.latencies.items()},
+            errors=traffic.errors,
+        )
 
     # -- the upstream's brokers ----------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from sluice.protocol.message import Message
 
 from .authentication import Authentication
 from .forwarded_route import ForwardedRoute
+from .traffic import UpstreamTraffic
 
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
 _MOST_IN_FLIGHT = 1000
@@ -72,6 +73,8 @@ class Forwarding(Protocol):
     @property
     def journal(self) -> Journal | None: ...
     @property
+    def traffic(self) -> UpstreamTraffic: ...
+    @property
     def is_reading(self) -> bool:
         """Whether the requests of a read are handled, which `send_unsent` sends."""
 
@@ -93,6 +96,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self, exchange: Forwarding, ctx: ForwardedContext, pool: ResponsePool, max_response_bytes: int
     ) -> None:
         self._exchange = exchange
+        self._traffic = exchange.traffic
         self._ctx = ctx
         self._pool = pool
         self._reader = FrameReader(pool, max_response_bytes)
@@ -195,15 +199,18 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._traffic.open += 1
         transport.set_write_buffer_limits(_MOST_UNSENT_BYTES)
         if self._is_closed:
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._traffic.open -= 1
         self._reader.close()
         if not self._is_closed:
             self._is_closed = True
+            self._traffic.disconnects += 1
             self._end_client(is_reset=isinstance(exc, ConnectionResetError))
 
     def failed(self) -> None:
@@ -215,6 +222,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._traffic.bytes_received += nbytes
         reader = self._reader
         if not reader.received(nbytes):
             return
@@ -306,6 +314,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def _write_now(self, frame: bytes) -> None:
         if self._transport is not None:
+            self._traffic.bytes_sent += len(frame)
             self._transport.write(frame)
 
     def send_unsent(self) -> None:

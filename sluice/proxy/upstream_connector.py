@@ -30,6 +30,10 @@ class UpstreamConnector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def is_reachable(self, node_id: int) -> bool:
+        """Return whether the last connection to a broker was made."""
+        return node_id not in self._unreachable
+
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""`sluice serve` as a separate process, for tests that need real sockets, real time or real clients."""
+"""`sluice serve` or `proxy` as a separate process, for tests that need real sockets, real time or real clients."""
 
 import json
 import os
@@ -27,12 +27,12 @@ STOP_TIMEOUT_S = 120  # ends a hung broker
 class BrokerProcess:
     """A running broker: its addresses, logs and exit."""
 
-    def __init__(self, log: Path, *args: str, env: Mapping[str, str] | None = None) -> None:
-        """Start `sluice serve` with these arguments and wait until it is ready; it logs to the file `log`."""
+    def __init__(self, log: Path, *args: str, command: str = "serve", env: Mapping[str, str] | None = None) -> None:
+        """Start `sluice serve` or `proxy` with these arguments, and wait until it is ready; it logs to `log`."""
         self._log = log
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sluice", "serve", *args],
+                [sys.executable, "-m", "sluice", command, *args],
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 stdin=subprocess.DEVNULL,
@@ -104,9 +104,22 @@ def with_http_stack(admin: str) -> str:
 @contextmanager
 def running_broker(log: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
     """Run a broker on free loopback ports."""
+    with _running("serve", log, *args, env=env) as broker:
+        yield broker
+
+
+@contextmanager
+def running_proxy(log: Path, upstream: str, *args: str) -> Iterator[BrokerProcess]:
+    """Run a proxy in front of these bootstrap servers, on free loopback ports."""
+    with _running("proxy", log, "--upstream", upstream, *args) as proxy:
+        yield proxy
+
+
+@contextmanager
+def _running(command: str, log: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
     ports = [] if "--port" in args else ["--port", "0"]
     ports += [] if "--admin-port" in args else ["--admin-port", "0"]
-    broker = BrokerProcess(log, *ports, *args, env=env)
+    broker = BrokerProcess(log, *ports, *args, command=command, env=env)
     try:
         yield broker
     finally:

@@ -2,7 +2,7 @@
 
 import json
 
-from tools.dashboard.panels import PANELS, Panel
+from tools.dashboard.panels import PANELS, PROXY_PANELS, Panel
 
 DATASOURCE = {"type": "prometheus", "uid": "sluice-prometheus"}
 _WIDTH, _HEIGHT = 24, 8
@@ -12,7 +12,7 @@ def dashboard() -> dict[str, object]:
     """Return the dashboard in Grafana's model."""
     panels: list[dict[str, object]] = []
     x = y = 0
-    for number, panel in enumerate(PANELS, 1):
+    for number, panel in enumerate((*PANELS, *PROXY_PANELS), 1):
         if x + panel.width > _WIDTH:
             x, y = 0, y + _HEIGHT
         panels.append(_panel(number, panel, x, y))

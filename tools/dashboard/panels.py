@@ -20,8 +20,8 @@ class Panel(NamedTuple):
 _BY_CLIENT = "{{user}} {{client_id}}"
 
 
-def _share(of: float) -> str:
-    return f"histogram_quantile({of}, sum by (le, api) (rate(sluice_request_duration_seconds_bucket[$range])))"
+def _share(of: float, durations: str = "sluice_request_duration_seconds") -> str:
+    return f"histogram_quantile({of}, sum by (le, api) (rate({durations}_bucket[$range])))"
 
 
 # fmt: off
@@ -60,5 +60,24 @@ PANELS = (
           "Time from reading a request to sending its response, including waits."),
     Panel("99 % of the requests took less than", "s", ((_share(0.99), "{{api}}"),),
           "Time from reading a request to sending its response, including waits."),
+)
+# Only a proxy has these metrics.
+PROXY_PANELS = (
+    Panel("Behind a proxy: 99 % took less than", "s",
+          ((_share(0.99, "sluice_upstream_request_duration_seconds"), "{{api}}"),),
+          "Time from forwarding a request to the response of the upstream broker.", width=8),
+    Panel("Behind a proxy: traffic", "Bps",
+          (("sum by (broker) (rate(sluice_upstream_sent_bytes_total[$range]))", "to broker {{broker}}"),
+           ("sum by (broker) (rate(sluice_upstream_received_bytes_total[$range]))", "from broker {{broker}}")),
+          "Bytes per second between a proxy and the upstream brokers.", width=8),
+    Panel("Behind a proxy: connections and errors", "short",
+          (("sum by (broker) (sluice_upstream_connections)", "connections to broker {{broker}}"),
+           ("sum by (broker) (sluice_upstream_requests_in_flight)", "requests in flight to broker {{broker}}"),
+           ("sum by (api, error) (rate(sluice_upstream_errors_total[$range]))", "{{api}} {{error}} per second"),
+           ("sum by (broker) (rate(sluice_upstream_disconnects_total[$range]))",
+            "disconnects by broker {{broker}} per second"),
+           ("sum by (broker) (rate(sluice_upstream_connection_failures_total[$range]))",
+            "failed connections to broker {{broker}} per second")),
+          "Errors and disconnects are those of the upstream brokers. Clients reconnect after a disconnect.", width=8),
 )
 # fmt: on

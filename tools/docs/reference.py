@@ -145,15 +145,19 @@ def _names(properties: Sequence[Property], reason: str) -> str:
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
+_NOTES = {"": "", "broker": " Not at a proxy.", "proxy": " Only at a proxy."}
+
+
 def metrics_page() -> str:
     rows = [
-        [code(one.name), one.kind, unit_of(one.name), ", ".join(map(code, one.labels)), one.help]
+        [code(one.name), one.kind, unit_of(one.name), ", ".join(map(code, one.labels)), one.help + _NOTES[one.only_of]]
         for one in METRICS.values()
     ]
     return (
         "# Metrics\n\nMetrics that `/metrics` of the admin port exports for Prometheus. Those that begin with `kafka_` "
-        "have the names that the JMX exporter gives Kafka's own metrics. With several brokers, each series also has "
-        "the label `broker`. [Run and configure a broker](../serve.md#monitor-it) shows how to scrape them.\n\n"
+        "have the names that the JMX exporter gives Kafka's own metrics. With several brokers, and at a "
+        "[proxy](../proxy.md), each series also has the label `broker`. "
+        "[Run and configure a broker](../serve.md#monitor-it) shows how to scrape them.\n\n"
         + table(("metric", "type", "unit", "labels", "description"), rows)
     )
 

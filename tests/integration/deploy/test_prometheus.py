@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 from time import monotonic, sleep
@@ -12,15 +13,15 @@ import pytest
 import yaml
 
 from sluice.metrics import METRICS
-from tests.support.broker_process import overrides, running_broker
+from tests.support.broker_process import BrokerProcess, overrides, running_broker, running_proxy
 from tools.dashboard.dashboard import DATASOURCE, dashboard_text
-from tools.dashboard.panels import PANELS
+from tools.dashboard.panels import PANELS, PROXY_PANELS, Panel
 from tools.dashboard.prometheus import DEPLOY, MISSING, is_there, running_prometheus
 from tools.dashboard.traffic import PROPERTIES, TOKEN, traffic
 
 GRAFANA = DEPLOY / "grafana"
 RULES = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
-QUERIES = [query for panel in PANELS for query, _ in panel.queries]
+QUERIES = [query for panel in (*PANELS, *PROXY_PANELS) for query, _ in panel.queries]
 _SHOWN_WITHIN_S = 60
 # Suffixes of a metric family's name in queries.
 _SUFFIXES = ("", "_bucket", "_sum", "_count")
@@ -39,7 +40,7 @@ def test_queries_use_existing_metrics_and_labels(query: str) -> None:
     names = re.findall(r"\b(?:sluice|kafka)_\w+", query)
     assert names or "up{" in query
     assert [name for name in names if name not in families] == []
-    labels = {label for name in names for label in families[name].labels} | {"le", "instance"}
+    labels = {label for name in names for label in families[name].labels} | {"le", "instance", "broker"}
     grouped = [label.strip() for group in re.findall(r"by \(([^)]*)\)", query) for label in group.split(",")]
     assert [label for label in grouped if label not in labels] == []
 
@@ -73,16 +74,31 @@ def test_every_alert_has_a_test() -> None:
 @pytest.mark.skipif(not is_there(), reason=MISSING)
 def test_every_panel_has_data_of_a_broker_with_clients(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", *overrides(*PROPERTIES)) as broker:
-        with traffic(broker), running_prometheus(tmp_path / "prometheus", broker.admin, TOKEN) as prometheus:
-            end = monotonic() + _SHOWN_WITHIN_S
-            missing = [*QUERIES, 'ALERTS{alertname="FaultRulesHit"}']
-            while missing and monotonic() < end:
-                sleep(0.5)
-                missing = [query for query in missing if not _shows(prometheus.now(query.replace("$range", "5s")))]
-            problems = _problems(prometheus.query("targets"))
-        assert missing == []
-        assert problems == []
+        _check_panels(broker, PANELS, tmp_path)
         assert broker.stop()[0] == 0
+
+
+@pytest.mark.skipif(not is_there(), reason=MISSING)
+def test_every_panel_has_data_of_a_proxy_with_clients(tmp_path: Path) -> None:
+    with (
+        running_broker(tmp_path / "upstream") as upstream,
+        running_proxy(tmp_path / "log", upstream.bootstrap, *overrides(*PROPERTIES)) as proxy,
+    ):
+        _check_panels(proxy, (*PANELS, *PROXY_PANELS), tmp_path)
+        assert proxy.stop()[0] == 0
+
+
+def _check_panels(broker: BrokerProcess, panels: Sequence[Panel], folder: Path) -> None:
+    with traffic(broker), running_prometheus(folder / "prometheus", broker.admin, TOKEN) as prometheus:
+        end = monotonic() + _SHOWN_WITHIN_S
+        missing = [query for panel in panels for query, _ in panel.queries]
+        missing += ['ALERTS{alertname="FaultRulesHit"}']
+        while missing and monotonic() < end:
+            sleep(0.5)
+            missing = [query for query in missing if not _shows(prometheus.now(query.replace("$range", "5s")))]
+        problems = _problems(prometheus.query("targets"))
+    assert missing == []
+    assert problems == []
 
 
 def _shows(series: dict[str, float]) -> bool:

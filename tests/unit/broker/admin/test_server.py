@@ -5,9 +5,9 @@ import json
 import pytest
 
 from sluice.broker.admin.application import application
-from sluice.metrics import METRICS
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
+from tests.unit.broker.server.test_metrics import OF_BROKER
 
 TOKEN = "sluice.admin.token=a secret"
 
@@ -23,7 +23,7 @@ def test_metrics_have_the_accepted_format(accept: str, content_type: str) -> Non
     status, headers, body = call(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
     assert status == 200
     assert headers["content-type"].startswith(content_type)
-    assert [name for name in METRICS if f"# HELP {name.removesuffix('_total')}" not in body] == []
+    assert [name for name in OF_BROKER if f"# HELP {name.removesuffix('_total')}" not in body] == []
 
 
 def test_scrape_returns_current_values(broker: VirtualBroker) -> None:
