@@ -106,7 +106,7 @@ def test_unknown_error_code_of_a_newer_upstream_has_its_number(client: Client, p
     proxy.upstream.cluster_server.faults.add({"action": {"kind": "error", "code": 87}, "api": "Produce"})
     transport = proxy.connector.transports
     client.call(MetadataRequest(topics=[]), 9)
-    on_bytes = transport[0]._on_bytes
+    on_bytes = transport[0].receive
     transport[0]._client.on_bytes = lambda data: on_bytes(data.replace(b"\0\x57", newer.to_bytes(2)))
     client.call(produce(9), 9)
     assert value(proxy, "sluice_upstream_errors_total", api="Produce", error=str(newer)) == 1
@@ -125,7 +125,7 @@ def test_bytes_are_those_of_the_upstream_connections(client: Client, proxy: Virt
 
 def test_malformed_response_is_counted(client: Client, proxy: VirtualProxy) -> None:
     client.call(MetadataRequest(topics=[]), 9)
-    proxy.connector.transports[0]._on_bytes(b"\0\0\0\4\0\0\0\1")
+    proxy.connector.transports[0].receive(b"\0\0\0\4\0\0\0\1")
     proxy.settle()
     assert value(proxy, "sluice_upstream_invalid_responses_total") == 1
     assert value(proxy, "sluice_upstream_disconnects_total") == 0
