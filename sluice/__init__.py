@@ -13,7 +13,9 @@ from .version import __version__ as __version__
 if TYPE_CHECKING:
     from sluice.client.errors import KafkaException
     from sluice.embedded.broker import Broker
+    from sluice.embedded.proxy import Proxy
     from sluice.embedded.sync_broker import SyncBroker
+    from sluice.embedded.sync_proxy import SyncProxy
     from sluice.errors import (
         ArgumentError,
         BlockedError,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         DeadlockError,
         FaultError,
         NotRunningError,
+        ProxyError,
         RunawayError,
         ScenarioError,
         SluiceError,
@@ -39,10 +42,13 @@ __all__ = [
     "FaultError",
     "KafkaException",
     "NotRunningError",
+    "Proxy",
+    "ProxyError",
     "RunawayError",
     "ScenarioError",
     "SluiceError",
     "SyncBroker",
+    "SyncProxy",
     "UnknownResourceError",
     "WaitTimeoutError",
 ]
@@ -51,7 +57,9 @@ __all__ = [
 _MODULES = {
     "Broker": "sluice.embedded.broker",
     "KafkaException": "sluice.client.errors",
+    "Proxy": "sluice.embedded.proxy",
     "SyncBroker": "sluice.embedded.sync_broker",
+    "SyncProxy": "sluice.embedded.sync_proxy",
 }
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)

@@ -42,6 +42,10 @@ class UnknownResourceError(ClusterError):
     """A broker, topic or partition that does not exist."""
 
 
+class ProxyError(ClusterError):
+    """An operation that a proxy does not have, because it needs a broker of sluice."""
+
+
 class NotRunningError(SluiceError):
     """A call on a broker that has not started, or has stopped."""
 

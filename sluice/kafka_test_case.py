@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from sluice.embedded.journal_assertions import last_events
+from sluice.embedded.assertions.journal_assertions import last_events
 from sluice.embedded.options import BrokerOptions, started
 from sluice.embedded.sync_broker import SyncBroker
 from sluice.embedded.sync_handles import SyncScenario

@@ -202,7 +202,7 @@ def pytest_runtest_makereport(
         _hide_internal_frames(call.excinfo.value)
     report = yield
     if report.failed and (brokers := item.stash.get(_REPORTED_BROKERS, ())):
-        from sluice.embedded.journal_assertions import last_events
+        from sluice.embedded.assertions.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
     return report

@@ -11,6 +11,7 @@ from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
 from sluice.broker.exchange.advertised_versions import advertised_with, served_as
 from sluice.broker.exchange.exchange import Exchange
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
 from sluice.broker.on_demand import OnDemand
@@ -73,7 +74,7 @@ class ClusterServer:
         try:
             for node_id, server in self.servers.items():
                 here, advertised = self._listeners_of(node_id)
-                await server.start(here if listeners is None else listeners[node_id], advertised)
+                await server.start((listeners or {}).get(node_id, here), advertised)
         except SluiceError:
             await self.stop()
             raise
@@ -164,6 +165,11 @@ class ClusterServer:
     def _changed(self, node_id: int) -> None:
         if (faults := ClusterServer.faults.if_made(self)) is not None:
             faults.broker_states.changed(node_id)
+
+    async def create_topic(self, new: NewTopic) -> None:
+        created = self.cluster.create(new)
+        if isinstance(created, TopicError):
+            raise ClusterError(f"topic {new.name}: {created.code.name}: {created.message or created.code.message}")
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
         problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)

@@ -16,25 +16,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from random import Random  # noqa: TID251  (the broker's single source of randomness)
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
 from sluice.clock import LoopClock, sleep_ms
-from sluice.config.broker_config import Config, address_of
+from sluice.config.broker_config import Config, Endpoint, address_of
 from sluice.errors import ArgumentError, ConfigError, NotRunningError, SluiceError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 from sluice.web import load as load_page
 
+from .assertions.journal_assertions import JournalAssertions
+from .assertions.wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 from .client import LocalClient
 from .cluster_control import ClusterControl
 from .fault_control import LocalFault, LocalFaults
-from .journal_assertions import JournalAssertions
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, start_run
 from .security import AclFields, Library, Mechanism, Security
-from .wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice")
 
 # Some minutes of client activity, in at most 8 MiB.
-_JOURNAL_EVENTS = 16384
+JOURNAL_EVENTS = 16384
 WAIT_S = 10.0
 CLIENT_ID = "sluice-test"
 
@@ -91,7 +91,7 @@ class Broker(JournalAssertions):
         defaults: dict[str, str | float] = {
             **self._security.properties(),
             "sluice.brokers": brokers,
-            "sluice.journal.events": _JOURNAL_EVENTS,
+            "sluice.journal.events": JOURNAL_EVENTS,
             "sluice.journal.record.hashes": "true",
             "group.initial.rebalance.delay.ms": 0,
             "group.streams.initial.rebalance.delay.ms": 0,
@@ -101,26 +101,25 @@ class Broker(JournalAssertions):
         self._seed = seed
         self._server: BrokerProcess | None = None
 
-    async def __aenter__(self) -> "Broker":
+    async def __aenter__(self) -> Self:
         if self._server is not None:
             raise SluiceError("a broker can be started only once; create another one")
         for warning in self._config.warnings:
             log.warning(warning)
         host = self._config.text("sluice.admin.host")
-        server = self._new_server()
-        await server.start(admin=None if self._admin_port is None else (host, self._admin_port))
-        self._server = self._with_acls(server)
+        await self._start(None, None if self._admin_port is None else (host, self._admin_port))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._started.stop()
+        await self._stop()
 
     if not TYPE_CHECKING:  # type checkers find this misuse
 
         def __enter__(self) -> None:
-            raise ArgumentError("Broker: expected `async with`, got `with`. Or use sluice.SyncBroker")
+            name = type(self).__name__
+            raise ArgumentError(f"{name}: expected `async with`, got `with`. Or use sluice.Sync{name}")
 
         def __exit__(self, *args: object) -> None:  # Python looks it up before it enters
             pass
@@ -137,13 +136,19 @@ class Broker(JournalAssertions):
         before = self._running
         if before.cluster.logs.directory is not None:
             raise SluiceError("reset: not supported with log.dirs, whose files would remain; create another broker")
-        await before.stop()
+        await self._stop()
         admin = None if before.admin is None else (before.admin.host, before.admin.port)
-        server = self._new_server()
-        await server.start({node_id: one.endpoints for node_id, one in before.servers.items()}, admin)
+        await self._start({node_id: one.endpoints for node_id, one in before.servers.items()}, admin)
+
+    async def _start(self, listeners: Mapping[int, Sequence[Endpoint]] | None, admin: tuple[str, int] | None) -> None:
+        server = await self._new_server()
+        await server.start(listeners, admin)
         self._server = self._with_acls(server)
 
-    def _new_server(self) -> BrokerProcess:
+    async def _stop(self) -> None:
+        await self._started.stop()
+
+    async def _new_server(self) -> BrokerProcess:
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         return BrokerProcess(self._config, LoopClock(loop), random, loop, load_page)

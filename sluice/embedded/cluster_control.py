@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sluice.broker.controller.elections import Election
-from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import format_value
-from sluice.errors import ArgumentError, ClusterError, NotRunningError
+from sluice.errors import ArgumentError, NotRunningError
 from sluice.text.arguments import Index, checks_arguments
 from sluice.text.error_text import expected
 
@@ -80,10 +80,7 @@ class ClusterControl:
             problem = expected(f"at most {brokers}, the number of brokers", replication_factor)
             raise ArgumentError(f"create_topic: replication_factor: {problem}. Set `brokers` to start more")
         configs = {key: format_value(value) for key, value in (config or {}).items()}
-        new = NewTopic(name, partitions, replication_factor, assignments or {}, configs)
-        created = self._running.cluster.create(new)
-        if isinstance(created, TopicError):
-            raise ClusterError(f"topic {name}: {created.code.name}: {created.message or created.code.message}")
+        await self._running.create_topic(NewTopic(name, partitions, replication_factor, assignments or {}, configs))
 
     def partition(self, topic: str, partition: Index) -> PartitionState:
         """Return the current replicas, ISR, leader (-1: none) and epochs of a partition."""

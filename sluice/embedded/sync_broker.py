@@ -11,19 +11,19 @@ The broker runs in its own thread (loop_thread.py). Any other thread may call th
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 
+from .assertions.journal_assertions import JournalAssertions
+from .assertions.wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 from .blocking import Blocking, calls, opens, reads, waits
 from .broker import WAIT_S, Broker
-from .journal_assertions import JournalAssertions
 from .loop_thread import BrokerThread
 from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
-from .wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -52,7 +52,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
 
     __init__.__doc__ = Broker.__init__.__doc__
 
-    def __enter__(self) -> "SyncBroker":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -66,7 +66,8 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
     if not TYPE_CHECKING:  # type checkers find this misuse
 
         async def __aenter__(self) -> None:
-            raise ArgumentError("SyncBroker: expected `with`, got `async with`. Or use sluice.Broker")
+            name = type(self).__name__
+            raise ArgumentError(f"{name}: expected `with`, got `async with`. Or use sluice.{name.removeprefix('Sync')}")
 
         async def __aexit__(self, *args: object) -> None:  # Python looks it up before it enters
             pass

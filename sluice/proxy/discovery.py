@@ -44,20 +44,25 @@ async def open_proxy(
     random: Random,
     loop: asyncio.AbstractEventLoop,
     load_page: LoadPage,
+    within_s: float | None = None,
 ) -> ProxyServer:
-    """Return a proxy that is not started yet; wait until the cluster responds.
+    """Return a proxy that is not started yet; wait until the cluster responds, at most for `within_s`.
 
     Raises:
         ConfigError: A property has no effect in a proxy.
-        SluiceError: The cluster does not accept the proxy.
+        SluiceError: The cluster does not accept the proxy, or does not respond in time.
     """
     check_properties(config)
     upstream = UpstreamCluster(options.upstream, clock)
     try:
-        versions = await _discover(upstream, clock)
+        async with asyncio.timeout(within_s):
+            versions = await _discover(upstream, clock)
         return ProxyServer(config, clock, random, loop, load_page, UpstreamConnector(upstream, loop), versions, options)
-    except BaseException:
+    except BaseException as error:
         await upstream.close()
+        if isinstance(error, TimeoutError):
+            where = f"upstream {options.upstream['bootstrap.servers']}"
+            raise SluiceError(f"{where}: expected a Kafka broker, got no response within {within_s} s") from None
         raise
 
 

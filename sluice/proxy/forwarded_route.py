@@ -25,6 +25,7 @@ class ForwardedRoute(Route):
     """A route that keeps the frame of the request that it has decoded last."""
 
     __slots__ = ("_decode_request", "_end", "_last", "_reads", "_unread", "_view", "decode_response")
+    _reads_all = False
 
     def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
         super().__init__(handler, version, charge)
@@ -59,7 +60,15 @@ class ForwardedRoute(Route):
         request = self._unread
         if self._reads is None:
             self._reads = self.api_key in _READ or hasattr(self, "about")  # for the proxy, or for the journal
-        if self.has_faults or (self._reads and (end - start <= _MOST_READ_BYTES or self.api_key == ApiKey.PRODUCE)):
+        reads = self._reads and (end - start <= _MOST_READ_BYTES or self.api_key == ApiKey.PRODUCE)
+        if reads or self.has_faults or self._reads_all:
             request, _ = self._decode_request(view, start, end)
         self._last, self._view, self._end = self._unread if self.has_faults else request, view, end
         return request, end
+
+
+class DecodedRoute(ForwardedRoute):
+    """A route that decodes all requests."""
+
+    __slots__ = ()
+    _reads_all = True

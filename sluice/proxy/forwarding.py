@@ -35,12 +35,13 @@ from sluice.protocol.types import ZERO_UUID
 
 from .fetch_sessions import ForwardedSessions
 from .forwarded_fetch import ForwardedFetch, fail_partitions
-from .forwarded_route import ForwardedRoute
+from .forwarded_route import DecodedRoute, ForwardedRoute
 from .handlers import handlers_of
 from .known_topic import KnownTopic
 from .traffic import UpstreamTraffic
 from .upstream_connection import ForwardedContext, InFlight, UpstreamConnection
 from .upstream_connector import UpstreamConnector
+from .upstream_use import CHECKED, UpstreamUse
 
 log = logging.getLogger("sluice.proxy")
 
@@ -49,12 +50,14 @@ _FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 class ForwardingExchange(Exchange):
-    def __init__(self, broker: Broker, connector: UpstreamConnector) -> None:
-        handlers = handlers_of(broker.served)
-        super().__init__(broker, Routes(broker, handlers, ForwardedRoute))
+    def __init__(self, broker: Broker, connector: UpstreamConnector, use: UpstreamUse | None) -> None:
+        handlers = handlers_of(broker.served, use)
+        super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
         self._connector = connector
         self._reading: UpstreamConnection | None = None  # of the client whose requests are handled
         self.begin_read, self.end_read = self._begin_read, self._end_read
+        self._use = use
+        self._checked = frozenset() if use is None else CHECKED
         self.traffic = UpstreamTraffic()
         self._max_response_bytes = broker.config.integer("socket.request.max.bytes")
         self._sessions = ForwardedSessions(broker.metadata)
@@ -70,7 +73,7 @@ class ForwardingExchange(Exchange):
         broker = self._broker
         broker.advertised = broker.served = versions
         vars(broker).pop("api_keys", None)
-        self.routes.handlers = handlers_of(versions)
+        self.routes.handlers = handlers_of(versions, self._use)
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
@@ -113,7 +116,7 @@ class ForwardingExchange(Exchange):
 
     def is_alone(self, route: Route) -> bool:
         """Return whether a fault rule or a quota may act on the requests of a route."""
-        if route.has_faults:
+        if route.has_faults or route.api_key in self._checked:
             return True
         quotas = self._throttler.quotas
         if quotas.request is not None or self._throttler.controller.mutation is not None:
@@ -175,6 +178,8 @@ class ForwardingExchange(Exchange):
         ctx.error_code = code = next(codes_in(response), 0)
         if code:
             self.traffic.errors[sent.route.api_name, code] += 1
+        if self._use is not None:
+            self._use.answered(sent.request, response)
         read = self._readers.get(sent.route.api_key)
         is_changed = read is not None and read(ctx, sent, response)
         rewrite = rewriter_of(sent.route.api_key, sent.route.version)

@@ -1,6 +1,7 @@
 """The handler of every API in a proxy, which forwards the request."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 from msgspec import structs
@@ -14,13 +15,18 @@ from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.message import Message
 
 from .upstream_connection import ForwardedContext
+from .upstream_use import CHECKED, UpstreamUse
 
 
 class ForwardingHandler(Handler):
-    __slots__ = ()
+    __slots__ = ("use",)
+
+    def __init__(self, api_key: int, api: ServedApi, use: UpstreamUse | None) -> None:
+        super().__init__(api_key, "", api)
+        self.use = use
 
     def load(self) -> Handle:
-        return _forward
+        return _forward if self.use is None or self.api_key not in CHECKED else partial(_forward_checked, self.use)
 
 
 def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
@@ -29,11 +35,16 @@ def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
     return cast(ForwardedContext, ctx).upstream.forward(request)
 
 
-def handlers_of(served: Mapping[int, tuple[int, int]]) -> dict[int, Handler]:
+def _forward_checked(use: UpstreamUse, ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
+    refusal = use.refusal_of(ctx, request, broker.metadata.topics_by_id)
+    return _forward(ctx, request, broker) if refusal is None else refusal
+
+
+def handlers_of(served: Mapping[int, tuple[int, int]], use: UpstreamUse | None) -> dict[int, Handler]:
     """Return the handler of each served API."""
     handlers: dict[int, Handler] = {}
     for key, (first, last) in served.items():
         api = HANDLERS[key].api if key in HANDLERS else ServedApi(API_KEYS[key].name, first, last)
         own = structs.replace(api, min_version=first, max_version=last, forwarded=False, cached=False)
-        handlers[key] = ForwardingHandler(key, "", own)
+        handlers[key] = ForwardingHandler(key, own, use)
     return handlers

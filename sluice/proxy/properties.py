@@ -1,38 +1,43 @@
-"""The broker properties that have an effect in a proxy; all others belong to the brokers behind it."""
+"""The broker properties that act in a proxy; all others belong to the brokers behind it."""
 
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
 
-_OF_A_PROXY = (
-    "listeners",
+# Not sluice.journal.topic, which would be a topic of the upstream cluster.
+_PREFIXES = (
     "advertised.listeners",
-    "listener.",
-    "max.connection",
-    "socket.",
-    "queued.max.request.bytes",
-    "connections.max.",
-    "connection.failed.",
-    "ssl.",
-    "sasl.",
-    "super.users",
-    "quota.",
-    "client.quota.callback.class",
+    "client.quota.",
+    "connection.",
+    "connections.",
+    "controller.listener.names",
     "controller.quota.",
-    "sluice.queued.max.response.bytes",
-    "sluice.sasl.users",
-    "sluice.journal.",
+    "inter.broker.listener.name",
+    "listener",
+    "max.connection",
+    "principal.builder.class",
+    "queued.max.request.bytes",
+    "quota.",
+    "sasl.",
     "sluice.admin.",
+    "sluice.journal.events",
+    "sluice.journal.record.hashes",
     "sluice.metrics.",
+    "sluice.queued.max.response.bytes",
     "sluice.quota.",
+    "sluice.sasl.users",
+    "socket.",
+    "ssl.",
 )
-# The journal of a proxy is no topic: it would have to be one of the upstream cluster.
-_JOURNAL_TOPIC = "sluice.journal.topic"
+
+
+def acts_in_proxy(name: str) -> bool:
+    return name.startswith(_PREFIXES)
 
 
 def check_properties(config: Config) -> None:
     """Raise ConfigError if a property is set that has no effect in a proxy."""
-    given = [name for name in config.set_names() if config.origin(name) != "default"]
-    wrong = [name for name in given if not name.startswith(_OF_A_PROXY) or name == _JOURNAL_TOPIC]
+    given = (name for name in config.set_names() if config.origin(name) != "default")
+    wrong = [name for name in given if not acts_in_proxy(name)]
     if wrong:
         names = ", ".join(sorted(wrong))
         raise ConfigError(f"{names}: no effect in a proxy; set it on the brokers behind it, or leave it out")

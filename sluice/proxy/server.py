@@ -11,19 +11,24 @@ from typing import NamedTuple, cast
 
 from sluice.broker.admin.server import LoadPage
 from sluice.broker.broker import Broker
+from sluice.broker.controller.elections import Election
+from sluice.broker.metadata.new_topic import NewTopic
+from sluice.broker.metadata.topic import Partition
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.process import BrokerProcess
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.broker.server.upstream_state import UpstreamState
+from sluice.client.admin.topics import NewTopic as AdminNewTopic
 from sluice.client.errors import KafkaException
 from sluice.clock import Clock, sleep_ms
 from sluice.config.broker_config import Config, Endpoint, address_of
-from sluice.errors import SluiceError
+from sluice.errors import ClusterError, ProxyError, SluiceError
 
 from .forwarding import ForwardingExchange
 from .upstream_cluster import VersionRange
 from .upstream_connection import ForwardedContext
 from .upstream_connector import UpstreamConnector
+from .upstream_use import UpstreamUse
 
 log = logging.getLogger("sluice.proxy")
 
@@ -32,10 +37,15 @@ _LARGEST_PORT = 65535
 _REFRESH_MS = 5_000
 
 
+_DECIDES = "a proxy does not choose leaders; the cluster behind it does"
+_NO_CONTROLLER = "a proxy has no access to the connections between the brokers behind it and their controller"
+
+
 class ProxyOptions(NamedTuple):
     upstream: Mapping[str, str]  # properties of a Kafka client, with bootstrap.servers
     ports: Mapping[int, int]  # by node id
     advertised_host: str | None
+    use: UpstreamUse | None = None  # notes what clients create
 
 
 class ProxyServer(BrokerProcess):
@@ -89,7 +99,7 @@ class ProxyServer(BrokerProcess):
     def _new_server(self, node_id: int) -> SocketServer:
         versions = self._versions[node_id]
         broker = Broker(self.cluster, versions, versions, node_id)
-        exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector)
+        exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector, self._options.use)
         return SocketServer(broker, exchange, self._loop)
 
     def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
@@ -125,6 +135,34 @@ class ProxyServer(BrokerProcess):
             durations={api: (each.counts, each.sum_s) for api, each in traffic.latencies.items()},
             errors=traffic.errors,
         )
+
+    # -- operations on the cluster -------------------------------------------------------------------------------------
+
+    async def create_topic(self, new: NewTopic) -> None:
+        """Create a topic in the upstream cluster."""
+        assignments = {index: list(replicas) for index, replicas in new.assignments.items()}
+        wanted = AdminNewTopic(new.name, new.num_partitions, new.replication_factor, new.own_configs, assignments)
+        try:
+            (await self.upstream.admin.create_topics([wanted])).all()
+        except KafkaException as error:
+            raise ClusterError(f"topic {new.name}: {error}") from None
+        if self._options.use is not None:
+            self._options.use.topics.add(new.name)
+
+    def partition(self, topic: str, index: int) -> Partition:
+        raise ProxyError(f"partition {topic}-{index}: the brokers behind a proxy have it; use an admin client")
+
+    def move_leader(self, topic: str, index: int, node_id: int) -> None:
+        raise ProxyError(f"move_leader: {_DECIDES}")
+
+    def elect_leader(self, topic: str, index: int, election: Election) -> None:
+        raise ProxyError(f"elect: {_DECIDES}")
+
+    def isolate_broker(self, node_id: int) -> None:
+        raise ProxyError(f"isolate: {_NO_CONTROLLER}")
+
+    def rejoin_broker(self, node_id: int) -> None:
+        raise ProxyError(f"rejoin: {_NO_CONTROLLER}")
 
     # -- the upstream's brokers ----------------------------------------------------------------------------------------
 

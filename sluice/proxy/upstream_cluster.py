@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sluice.client.admin.admin import AdminClient
 from sluice.client.admin.calls import AdminCalls, broker, least_loaded
 from sluice.client.network.in_flight import request_of
-from sluice.clock import Clock
+from sluice.clock import Clock, sleep_ms
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataResponse
@@ -32,14 +32,15 @@ class UpstreamCluster:
         """`properties`: those of an admin client, with `bootstrap.servers`. Raises ConfigError."""
         self.admin = AdminClient({"client.id": CLIENT_ID, **properties}, clock=clock)
         self.config = self.admin.config
-        self._calls = AdminCalls(self.admin.network, self.config, Random())  # noqa: S311  (for jitter, not for secrets)
+        self.calls = AdminCalls(self.admin.network, self.config, Random())  # noqa: S311  (for jitter, not for secrets)
+        self._clock = clock
         self.brokers: dict[int, UpstreamBroker] = {}  # also those that have left
         self.cluster_id = ""
 
     async def refresh(self) -> list[int]:
         """Ask for the brokers; return the ids of those that are there now. Raises KafkaException."""
         request = request_of(MetadataRequest(topics=[], allow_auto_topic_creation=False), oldest=1)
-        metadata = await self._calls.call(least_loaded, request, MetadataResponse, None)
+        metadata = await self.calls.call(least_loaded, request, MetadataResponse, None)
         self.cluster_id = metadata.cluster_id or ""
         for each in metadata.brokers:
             self.brokers[each.node_id] = UpstreamBroker(each.node_id, each.host, each.port, each.rack)
@@ -48,7 +49,7 @@ class UpstreamCluster:
     async def versions_of(self, node_id: int) -> dict[int, VersionRange]:
         """Return the API versions that a broker serves and the proxy can read. Raises KafkaException."""
         request = request_of(ApiVersionsRequest(client_software_name="sluice", client_software_version="1"))
-        response = await self._calls.call(broker(node_id), request, ApiVersionsResponse, None)
+        response = await self.calls.call(broker(node_id), request, ApiVersionsResponse, None)
         common: dict[int, VersionRange] = {}
         for each in response.api_keys:
             api = API_KEYS.get(each.api_key)
@@ -58,6 +59,15 @@ class UpstreamCluster:
             if first <= last:
                 common[each.api_key] = first, last
         return common
+
+    async def topics_of_any_broker(self) -> set[str]:
+        """Return the topics that at least one broker lists; one may lag behind. Raises KafkaException."""
+        request = request_of(MetadataRequest(topics=None, allow_auto_topic_creation=False), oldest=1)
+        responses = await self.calls.call_all_brokers(request, MetadataResponse, lambda _: None, None)
+        return {topic.name for response in responses for topic in response.topics if topic.name is not None}
+
+    async def pause(self, ms: float) -> None:
+        await sleep_ms(self._clock, ms)
 
     async def close(self) -> None:
         await self.admin.close()

@@ -55,7 +55,7 @@ DEFER = {
         "cli.quota.command",
     ),
     "every run of pytest loads the plugin, and most tests use few parts": (
-        "embedded.client", "embedded.fault_control", "embedded.journal_assertions", "embedded.options",
+        "embedded.client", "embedded.fault_control", "embedded.assertions.journal_assertions", "embedded.options",
         "embedded.scenario_control", "pytest_plugin",
     ),
 }  # fmt: skip

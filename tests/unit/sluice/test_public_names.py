@@ -9,7 +9,7 @@ import sluice.quotas
 import sluice.streams
 
 PUBLIC = {
-    "sluice": ("Broker", "SyncBroker"),
+    "sluice": ("Broker", "Proxy", "SyncBroker", "SyncProxy"),
     "sluice.broker.scenarios.model": ("Scenario",),
     "sluice.cli.logs": (),
     "sluice.cli.pipeline": ("pipeline",),

@@ -1,6 +1,6 @@
 """What a timed-out wait for events reports."""
 
-from sluice.embedded.wait_conditions import Filters, wait_condition
+from sluice.embedded.assertions.wait_conditions import Filters, wait_condition
 from sluice.journal_events import Request
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.virtual_broker import VirtualBroker

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from sluice import SyncBroker
-from sluice.embedded.journal_assertions import last_events
+from sluice.embedded.assertions.journal_assertions import last_events
 from sluice.errors import ArgumentError
 from tests.support.local_broker import send_metadata
 

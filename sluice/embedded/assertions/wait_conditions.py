@@ -8,12 +8,11 @@ from inspect import isawaitable
 from typing import Generic, NamedTuple, Protocol, TypedDict, TypeGuard, TypeVar
 
 from sluice.broker.journal.format_event import format_event
+from sluice.embedded.fault_control import raise_problem
 from sluice.errors import ArgumentError, ConfigError, SluiceError
 from sluice.journal_events import KINDS, AnyEvent, Event
 from sluice.text.arguments import described
 from sluice.text.error_text import expected, one_of
-
-from .fault_control import raise_problem
 
 POLL_INTERVAL_MS = 5.0
 _EVENTS_SHOWN = 10

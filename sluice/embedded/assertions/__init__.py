@@ -1,0 +1,1 @@
+"""What a test asserts about a journal, and what it waits for."""

@@ -1,0 +1,48 @@
+"""The Proxy API for code without an event loop, or with another one; its methods block.
+
+with SyncProxy("kafka:9092") as proxy:
+producer = confluent_kafka.Producer({"bootstrap.servers": proxy.bootstrap})
+"""
+
+from collections.abc import Mapping
+
+from sluice.text.arguments import Port, checks_arguments
+
+from .blocking import Blocking
+from .loop_thread import BrokerThread
+from .proxy import Proxy
+from .sync_broker import SyncBroker
+
+
+@checks_arguments
+class SyncProxy(SyncBroker):
+    """The blocking counterpart of `sluice.Proxy`, with the same arguments, state and errors."""
+
+    _target: Proxy
+
+    def __init__(
+        self,
+        upstream: str,
+        *,
+        upstream_config: Mapping[str, str | float | bool] | None = None,
+        config: Mapping[str, str | float | bool] | None = None,
+        admin_port: Port | None = None,
+        seed: int = 0,
+        protect_existing: bool = False,
+    ) -> None:
+        proxy = Proxy(
+            upstream,
+            upstream_config=upstream_config,
+            config=config,
+            admin_port=admin_port,
+            seed=seed,
+            protect_existing=protect_existing,
+        )
+        Blocking.__init__(self, proxy, BrokerThread(proxy))
+
+    __init__.__doc__ = Proxy.__init__.__doc__
+
+    @property
+    def refused(self) -> list[str]:
+        """The requests that `protect_existing` refused, each with its reason."""
+        return self._target.refused
