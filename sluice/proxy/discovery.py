@@ -7,6 +7,7 @@ from random import Random  # noqa: TID251  (only the type of an injected value)
 from typing import Any, TypeVar
 
 from sluice.broker.admin.server import LoadPage
+from sluice.client.config import ClientConfig
 from sluice.client.errors import AuthenticationException, KafkaException
 from sluice.clock import Clock, sleep_ms
 from sluice.config.broker_config import Config
@@ -50,20 +51,36 @@ async def open_proxy(
 
     Raises:
         ConfigError: A property has no effect in a proxy.
+        ConfigError: A property does not fit the others.
         SluiceError: The cluster does not accept the proxy, or does not respond in time.
     """
     check_properties(config)
     upstream = UpstreamCluster(options.upstream, clock)
     try:
+        if options.sasl_passthrough:
+            _check_passthrough(upstream.config, config)
         async with asyncio.timeout(within_s):
             versions = await _discover(upstream, clock)
-        return ProxyServer(config, clock, random, loop, load_page, UpstreamConnector(upstream, loop), versions, options)
+        connector = UpstreamConnector(upstream, loop, passes_sasl=options.sasl_passthrough)
+        return ProxyServer(config, clock, random, loop, load_page, connector, versions, options)
     except BaseException as error:
         await upstream.close()
         if isinstance(error, TimeoutError):
             where = f"upstream {options.upstream['bootstrap.servers']}"
             raise SluiceError(f"{where}: expected a Kafka broker, got no response within {within_s} s") from None
         raise
+
+
+def _check_passthrough(upstream: ClientConfig, config: Config) -> None:
+    name = "security.protocol"
+    if not upstream.uses_sasl:
+        accepted = f"SASL_PLAINTEXT or SASL_SSL as {name} of the proxy's connections"
+        raise ConfigError(f"--sasl-passthrough: {expected(accepted, upstream.text(name).upper())}")
+    for endpoint in config.listeners():
+        protocol = config.security_protocol(endpoint.name)
+        if protocol.startswith("SASL_"):
+            accepted = "listeners without SASL, as clients authenticate with the cluster"
+            raise ConfigError(f"--sasl-passthrough: {expected(accepted, f'{endpoint.name} ({protocol})')}")
 
 
 async def _discover(upstream: UpstreamCluster, clock: Clock) -> dict[int, dict[int, VersionRange]]:

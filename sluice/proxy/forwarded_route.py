@@ -18,7 +18,7 @@ _NO_TAGGED_FIELDS = b"\0"
 _MOST_READ_BYTES = 1 << 20
 _NEVER_LARGE = 2**31
 # APIs whose requests the proxy itself reads.
-_READ = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS})
+_READ = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 
 class ForwardedRoute(Route):

@@ -20,6 +20,7 @@ from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
+from sluice.client.network.connection import Cancelable
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.addresses import rewriter_of
 from sluice.protocol.apis import ApiKey
@@ -36,8 +37,9 @@ from sluice.protocol.types import ZERO_UUID
 from .fetch_sessions import ForwardedSessions
 from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .forwarded_route import DecodedRoute, ForwardedRoute
-from .handlers import handlers_of
+from .handlers import SASL_APIS, handlers_of
 from .known_topic import KnownTopic
+from .sasl_passthrough import SaslPassthrough
 from .traffic import UpstreamTraffic
 from .upstream_connection import ForwardedContext, InFlight, UpstreamConnection
 from .upstream_connector import UpstreamConnector
@@ -51,9 +53,11 @@ _FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 class ForwardingExchange(Exchange):
     def __init__(self, broker: Broker, connector: UpstreamConnector, use: UpstreamUse | None) -> None:
-        handlers = handlers_of(broker.served, use)
+        self._passes_sasl = connector.passes_sasl
+        handlers = handlers_of(broker.served, use, passes_sasl=self._passes_sasl)
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
         self._connector = connector
+        self._sasl = SaslPassthrough(self.routes, broker.config.text("sasl.oauthbearer.sub.claim.name"))
         self._reading: UpstreamConnection | None = None  # of the client whose requests are handled
         self.begin_read, self.end_read = self._begin_read, self._end_read
         self._use = use
@@ -66,6 +70,8 @@ class ForwardingExchange(Exchange):
             ApiKey.API_VERSIONS: self._read_versions,
             ApiKey.METADATA: self._read_metadata,
             ApiKey.FETCH: self._read_fetch,
+            ApiKey.SASL_HANDSHAKE: self._sasl.read_handshake,
+            ApiKey.SASL_AUTHENTICATE: self._sasl.read_authenticate,
         }
 
     def serve(self, versions: Mapping[int, tuple[int, int]]) -> None:
@@ -73,13 +79,13 @@ class ForwardingExchange(Exchange):
         broker = self._broker
         broker.advertised = broker.served = versions
         vars(broker).pop("api_keys", None)
-        self.routes.handlers = handlers_of(versions, self._use)
+        self.routes.handlers = handlers_of(versions, self._use, passes_sasl=self._passes_sasl)
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
         ctx = ForwardedContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
         ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool, self._max_response_bytes)
-        self._connector.connect(self._broker.node_id, ctx.upstream, self.traffic)
+        ctx.sasl = None
         return ctx
 
     def disconnected(self, ctx: RequestContext, error: Exception | None) -> None:
@@ -94,6 +100,9 @@ class ForwardingExchange(Exchange):
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         upstream = cast("ForwardedContext", ctx).upstream
+        if upstream.passes_tokens and self._sasl.is_token(cast("ForwardedContext", ctx), view, start, end):
+            upstream.forward_token(bytes(view[start:end]))
+            return
         is_alone = bool(upstream.in_flight) and self._is_alone(view, start, end)
         if is_alone or upstream.is_full:
             upstream.hold(bytes(view[start:end]), is_alone=is_alone)
@@ -129,7 +138,8 @@ class ForwardingExchange(Exchange):
         if end - start < _API_AND_VERSION.size:
             return True
         route = self.routes.find(*_API_AND_VERSION.unpack_from(view, start))
-        return route is None or self.is_alone(route)
+        # A response of the proxy itself must not overtake the upstream's.
+        return route is None or (route.api_key in SASL_APIS and not self._passes_sasl) or self.is_alone(route)
 
     # -- called by upstream connections --------------------------------------------------------------------------------
 
@@ -162,6 +172,27 @@ class ForwardingExchange(Exchange):
             return
         ctx.now_ms = self.clock.wall_ms()
         self._charge_and_respond(ctx, self._read_response(ctx, sent, response, view[position:end]))
+
+    def received_token(self, ctx: ForwardedContext, token: bytes) -> None:
+        """Send the upstream's response to a SASL token without a header."""
+        connection = ctx.session.connection
+        if connection.closed:
+            return
+        self._sasl.read_token(ctx, token)
+        connection.unpark()
+        self.send_token(ctx, token)
+        connection.resume()
+
+    def connect(self, connection: UpstreamConnection) -> Cancelable:
+        return self._connector.connect(self._broker.node_id, connection)
+
+    def connected(self) -> None:
+        self.traffic.connections += 1
+        self._connector.reached(self._broker.node_id)
+
+    def failed_to_connect(self, reason: str) -> None:
+        self.traffic.failures += 1
+        self._connector.failed(self._broker.node_id, reason)
 
     def rejects(self, problem: str) -> None:
         self.traffic.invalid_responses += 1

@@ -1,4 +1,9 @@
-"""The handler of every API in a proxy, which forwards the request."""
+"""The handlers of a proxy. All forward the request, except those of SASL authentication that ends at the proxy.
+
+Unless SASL passes through, SaslHandshake and SaslAuthenticate have a broker's handlers: an authentication would change
+the user of a connection that the proxy has authenticated. On a listener with SASL, ApiVersions is forwarded only after
+the client's authentication.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,12 +15,15 @@ from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.registry import HANDLERS, Handler
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import ServedApi
-from sluice.protocol.apis import API_KEYS
+from sluice.broker.requests.session import ANONYMOUS
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.message import Message
 
 from .upstream_connection import ForwardedContext
 from .upstream_use import CHECKED, UpstreamUse
+
+SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 
 class ForwardingHandler(Handler):
@@ -26,6 +34,8 @@ class ForwardingHandler(Handler):
         self.use = use
 
     def load(self) -> Handle:
+        if self.api_key == ApiKey.API_VERSIONS:
+            return _forward_authenticated
         return _forward if self.use is None or self.api_key not in CHECKED else partial(_forward_checked, self.use)
 
 
@@ -40,10 +50,27 @@ def _forward_checked(use: UpstreamUse, ctx: RequestContext, request: Message, br
     return _forward(ctx, request, broker) if refusal is None else refusal
 
 
-def handlers_of(served: Mapping[int, tuple[int, int]], use: UpstreamUse | None) -> dict[int, Handler]:
+def _forward_authenticated(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
+    session = ctx.session
+    if session.authentication is not None and session.user == ANONYMOUS:
+        return HANDLERS[ApiKey.API_VERSIONS].load()(ctx, request, broker)
+    return _forward(ctx, request, broker)
+
+
+def served_with_own_sasl(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    own = {key: HANDLERS[key] for key in SASL_APIS}
+    return {**versions, **{key: (handler.min_version, handler.max_version) for key, handler in own.items()}}
+
+
+def handlers_of(
+    served: Mapping[int, tuple[int, int]], use: UpstreamUse | None, *, passes_sasl: bool
+) -> dict[int, Handler]:
     """Return the handler of each served API."""
     handlers: dict[int, Handler] = {}
     for key, (first, last) in served.items():
+        if key in SASL_APIS and not passes_sasl:
+            handlers[key] = HANDLERS[key]
+            continue
         api = HANDLERS[key].api if key in HANDLERS else ServedApi(API_KEYS[key].name, first, last)
         own = structs.replace(api, min_version=first, max_version=last, forwarded=False, cached=False)
         handlers[key] = ForwardingHandler(key, own, use)

@@ -39,6 +39,15 @@ class SaslObserver:
         self._is_first = True
         self._rounds = 0
 
+    @property
+    def is_readable(self) -> bool:
+        return self._name in _MECHANISMS
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the exchange has ended, by a mechanism that the proxy can read."""
+        return self.is_readable and self._mechanism is None
+
     def handshake(self, mechanism: str) -> None:
         """Begin an exchange by a mechanism that the broker has accepted."""
         self._name, self._mechanism = mechanism, _MECHANISMS.get(mechanism)

@@ -25,6 +25,7 @@ from sluice.config.broker_config import Config, Endpoint, address_of
 from sluice.errors import ClusterError, ProxyError, SluiceError
 
 from .forwarding import ForwardingExchange
+from .handlers import served_with_own_sasl
 from .upstream_cluster import VersionRange
 from .upstream_connection import ForwardedContext
 from .upstream_connector import UpstreamConnector
@@ -46,6 +47,7 @@ class ProxyOptions(NamedTuple):
     ports: Mapping[int, int]  # by node id
     advertised_host: str | None
     use: UpstreamUse | None = None  # notes what clients create
+    sasl_passthrough: bool = False  # clients authenticate with the upstream brokers themselves
 
 
 class ProxyServer(BrokerProcess):
@@ -82,6 +84,8 @@ class ProxyServer(BrokerProcess):
         self._refresh: asyncio.Task[None] | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
+        # For clients that have not authenticated themselves yet.
+        self.cluster.features.by_name, self.cluster.features.epoch = upstream.features, upstream.features_epoch
 
     async def start(
         self, listeners: Mapping[int, Sequence[Endpoint]] | None = None, admin: tuple[str, int] | None = None
@@ -97,10 +101,14 @@ class ProxyServer(BrokerProcess):
         await self.upstream.close()
 
     def _new_server(self, node_id: int) -> SocketServer:
-        versions = self._versions[node_id]
+        versions = self._served(node_id)
         broker = Broker(self.cluster, versions, versions, node_id)
         exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector, self._options.use)
         return SocketServer(broker, exchange, self._loop)
+
+    def _served(self, node_id: int) -> Mapping[int, VersionRange]:
+        versions = self._versions[node_id]
+        return versions if self._connector.passes_sasl else served_with_own_sasl(versions)
 
     def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
         bound = self.config.listeners(node_id)
@@ -199,5 +207,5 @@ class ProxyServer(BrokerProcess):
     def upgrade(self, node_id: int, versions: Mapping[int, VersionRange]) -> None:
         """Serve other API versions, as the upstream broker was restarted with another release."""
         self._versions[node_id] = versions
-        self._exchanges[node_id].serve(versions)
+        self._exchanges[node_id].serve(self._served(node_id))
         log.info("the upstream broker serves other API versions", extra={"broker": node_id})

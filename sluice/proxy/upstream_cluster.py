@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from random import Random  # noqa: TID251  (for jitter)
 from typing import NamedTuple
 
+from sluice.broker.metadata.features import Feature
 from sluice.client.admin.admin import AdminClient
 from sluice.client.admin.calls import AdminCalls, broker, least_loaded
 from sluice.client.network.in_flight import request_of
 from sluice.clock import Clock, sleep_ms
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataResponse
 
-from .authentication import CLIENT_ID
+from .authentication import CLIENT_ID, LIFETIME_SINCE
 
 log = logging.getLogger("sluice.proxy")
 
@@ -34,8 +35,11 @@ class UpstreamCluster:
         self.config = self.admin.config
         self.calls = AdminCalls(self.admin.network, self.config, Random())  # noqa: S311  (for jitter, not for secrets)
         self._clock = clock
+        self.features: dict[str, Feature] = {}
+        self.features_epoch = 0
         self.brokers: dict[int, UpstreamBroker] = {}  # also those that have left
         self.cluster_id = ""
+        self.authenticate_versions: dict[int, int] = {}  # of the proxy's SaslAuthenticate, by node id
 
     async def refresh(self) -> list[int]:
         """Ask for the brokers; return the ids of those that are there now. Raises KafkaException."""
@@ -51,6 +55,7 @@ class UpstreamCluster:
         request = request_of(ApiVersionsRequest(client_software_name="sluice", client_software_version="1"))
         response = await self.calls.call(broker(node_id), request, ApiVersionsResponse, None)
         common: dict[int, VersionRange] = {}
+        self._read_features(response)
         for each in response.api_keys:
             api = API_KEYS.get(each.api_key)
             if api is None:
@@ -58,6 +63,8 @@ class UpstreamCluster:
             first, last = max(api.min_version, each.min_version), min(api.max_version, each.max_version)
             if first <= last:
                 common[each.api_key] = first, last
+        _, latest = common.get(ApiKey.SASL_AUTHENTICATE, (0, 0))
+        self.authenticate_versions[node_id] = min(latest, LIFETIME_SINCE)
         return common
 
     async def topics_of_any_broker(self) -> set[str]:
@@ -68,6 +75,16 @@ class UpstreamCluster:
 
     async def pause(self, ms: float) -> None:
         await sleep_ms(self._clock, ms)
+
+    def _read_features(self, response: ApiVersionsResponse) -> None:
+        levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+        self.features = {
+            feature.name: Feature(
+                feature.name, feature.min_version, feature.max_version, finalized_level=levels.get(feature.name, 0)
+            )
+            for feature in response.supported_features
+        }
+        self.features_epoch = response.finalized_features_epoch
 
     async def close(self) -> None:
         await self.admin.close()

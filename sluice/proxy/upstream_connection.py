@@ -13,24 +13,29 @@ The connection ends with the client's, and the client's with it: by a TCP reset 
 import asyncio
 import socket
 from collections import deque
+from math import inf
 from struct import Struct
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct as Record
 
 from sluice.broker.exchange.route import Route
 from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
+from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
-from sluice.client.network.connection import ResponsePool
+from sluice.client.errors import AuthenticationException
+from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis.produce import ProduceRequest
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
 
 from .authentication import Authentication
 from .forwarded_route import ForwardedRoute
+from .sasl_user import SaslObserver
 from .traffic import UpstreamTraffic
 
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
@@ -38,6 +43,7 @@ _MOST_IN_FLIGHT = 1000
 # Requests that wait for the connection to be made, or for the upstream broker to read, may have as many bytes, and one
 # more: as much as the system buffers by itself.
 _MOST_UNSENT_BYTES = 1 << 20
+_TOKEN = SaslAuthenticateRequest()  # in place of the request, for a SASL token without a header
 _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
 # Requests up to this size are joined.
@@ -61,8 +67,9 @@ class InFlight(Record, eq=False, gc=False):
 
 
 class ForwardedContext(RequestContext):
-    __slots__ = ("upstream",)
+    __slots__ = ("sasl", "upstream")
     upstream: "UpstreamConnection"
+    sasl: SaslObserver | None  # of an authentication that passes through the proxy
 
 
 class Forwarding(Protocol):
@@ -87,8 +94,20 @@ class Forwarding(Protocol):
     def dispatch_held(self, ctx: ForwardedContext, frame: bytes) -> None:
         """Handle a request that had to wait for the responses to earlier ones."""
 
+    def received_token(self, ctx: ForwardedContext, token: bytes) -> None:
+        """Send the upstream's response to a SASL token without a header."""
+
     def rejects(self, problem: str) -> None:
         """Report a malformed response."""
+
+    def connect(self, connection: "UpstreamConnection") -> Cancelable:
+        """Start to connect."""
+
+    def connected(self) -> None:
+        """Count a connection that is ready for requests."""
+
+    def failed_to_connect(self, reason: str) -> None:
+        """Count a connection that could not be made, and report the first one in a row."""
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
@@ -101,7 +120,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._pool = pool
         self._reader = FrameReader(pool, max_response_bytes)
         self._transport: asyncio.Transport | None = None
-        self._authentication: Authentication | None = None
+        self._attempt: Cancelable | None = None  # to connect, from the first request on
+        self._authentication: Authentication | None = None  # if the proxy authenticates itself
+        self._authenticates_at_ms = inf  # again, monotonic
+        self._session_ends = False  # the held request waits until the proxy has authenticated itself again
         self._is_ready = False  # connected and authenticated
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
@@ -109,12 +131,20 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._held_is_alone = False
         self._is_closed = False
         self._is_full = False
+        self._client = ctx.session.connection
         self.in_flight: deque[InFlight] = deque()
+        self.passes_tokens = False  # whether the client sends SASL tokens without headers
 
     @property
     def is_full(self) -> bool:
         """Whether the next request has to wait before it can be sent."""
-        return self._is_full or self._unsent_bytes >= _MOST_UNSENT_BYTES or len(self.in_flight) >= _MOST_IN_FLIGHT
+        return (
+            self._is_full
+            or self._unsent_bytes >= _MOST_UNSENT_BYTES
+            or len(self.in_flight) >= _MOST_IN_FLIGHT
+            or self._session_ends
+            or self._client.started_ms >= self._authenticates_at_ms
+        )
 
     # -- called by the exchange ----------------------------------------------------------------------------------------
 
@@ -159,7 +189,19 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         Until then, the client's connection is parked.
         """
         self._held, self._held_is_alone = frame, is_alone
-        self._ctx.session.connection.park(self.close)
+        self._client.park(self.close)
+        if self._client.started_ms >= self._authenticates_at_ms:
+            self._session_ends, self._authenticates_at_ms = True, inf
+            self._authenticate_again()
+
+    def forward_token(self, token: bytes) -> None:
+        """Forward a SASL token without a header; the client's connection is parked until the response."""
+        ctx = self._ctx
+        ctx.route = SASL_TOKEN
+        route, now_ms = cast(ForwardedRoute, SASL_TOKEN), self._exchange.clock.monotonic_ms()
+        self.in_flight.append(InFlight(route, 0, 0, len(token), _TOKEN, now_ms, True, now_ms, None, None))
+        self._write(_SIZE.pack(len(token)) + token)
+        self._client.park(self.close)
 
     def restore(self, sent: InFlight) -> None:
         """Put a forwarded request back into the context."""
@@ -173,10 +215,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             trace.subject, trace.annotations = sent.subject, sent.annotations
 
     def close(self) -> None:
-        """End the connection; what the client has sent before is still sent."""
+        """End the connection; what the client has sent before is still sent, unless the proxy has to authenticate."""
         self._is_closed = True
         if self._transport is not None:
             self._transport.close()
+        elif self._attempt is not None and not self._unsent:
+            self._attempt.cancel()
 
     def client_lost(self, error: Exception | None) -> None:
         """End the connection with the client's, by a TCP reset if the client has reset its own."""
@@ -190,19 +234,20 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def connected(self, authentication: Authentication | None) -> None:
         """Begin to send, after the authentication, if any."""
+        self._attempt = None
         self._authentication = authentication
         if authentication is None:
             self._ready()
         else:
             self._write_now(authentication.first_request())
+        if self._is_closed and self._transport is not None:  # by the client, meanwhile
+            self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._traffic.open += 1
         transport.set_write_buffer_limits(_MOST_UNSENT_BYTES)
-        if self._is_closed:
-            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -213,8 +258,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._traffic.disconnects += 1
             self._end_client(is_reset=isinstance(exc, ConnectionResetError))
 
-    def failed(self) -> None:
+    def failed(self, reason: str) -> None:
         """End the client's connection, as no connection to the upstream broker was made."""
+        self._exchange.failed_to_connect(reason)
         self._is_closed = True
         self._end_client()
 
@@ -231,6 +277,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         try:
             while not self._is_closed and reader.next_frame():
                 self._receive(reader.view, reader.start, reader.end)
+        except AuthenticationException as error:
+            self._exchange.failed_to_connect(str(error))
+            self.close()
+            self._end_client()
         except RemoteProtocolError as error:
             self._exchange.rejects(str(error))
             self.close()
@@ -257,17 +307,15 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if view is self._pool.scratch:  # the next read overwrites it
             view = memoryview(bytes(view[start:end]))
             start, end = 0, len(view)
-        if self._authentication is not None:
-            request = self._authentication.next_request(view[start:end])
-            if request is None:
-                self._authentication = None
-                self._ready()
-            else:
-                self._write_now(request)
+        if self._authentication is not None and self._authentication.is_running:
+            self._authenticate(self._authentication, view[start:end])
             return
         if not self.in_flight:
             raise RemoteProtocolError(f"a response of {end - start} bytes without a request")
         sent = self.in_flight.popleft()
+        if sent.route is SASL_TOKEN:
+            self._exchange.received_token(self._ctx, bytes(view[start:end]))
+            return
         if end - start < _CORRELATION_ID.size:
             raise RemoteProtocolError(f"a response of {end - start} bytes; expected at least {_CORRELATION_ID.size}")
         (correlation_id,) = _CORRELATION_ID.unpack_from(view, start)
@@ -284,10 +332,28 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if connection.is_sending and self._transport is not None:  # until the client reads
             self._transport.pause_reading()
             connection.on_sent = self._resume_reading
-        if self._held:
+        if self._session_ends:
+            self._authenticate_again()
+        elif self._held:
             self._dispatch_held()
         elif not connection.owed and not connection.waiting and not connection.closed:
             connection.answered()
+
+    def _authenticate(self, authentication: Authentication, response: memoryview) -> None:
+        request = authentication.next_request(response)
+        if request is not None:
+            self._write_now(request)
+            return
+        self._session_ends = False
+        self._authenticates_at_ms = authentication.repeat_at_ms(self._exchange.clock.monotonic_ms())
+        self._ready()
+
+    def _authenticate_again(self) -> None:
+        """Begin once no request is in flight; the held request follows."""
+        authentication = self._authentication
+        if authentication is not None and not authentication.is_running and not self.in_flight:
+            self.send_unsent()
+            self._write_now(authentication.first_request())
 
     def _resume_reading(self) -> None:
         self._ctx.session.connection.on_sent = None
@@ -302,7 +368,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._exchange.dispatch_held(self._ctx, frame)
 
     def _ready(self) -> None:
-        self._is_ready = True
+        if not self._is_ready:
+            self._is_ready = True
+            self._exchange.connected()
         self.send_unsent()
         self._dispatch_held()
 
@@ -320,9 +388,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def send_unsent(self) -> None:
         """Send the requests of one read of the client's connection together."""
         unsent = self._unsent
-        if unsent and self._is_ready:
+        if not unsent:
+            return
+        if self._is_ready:
             self._unsent, self._unsent_bytes = [], 0
             self._write_now(unsent[0] if len(unsent) == 1 else b"".join(unsent))
+        elif self._attempt is None and self._transport is None and not self._is_closed:
+            self._attempt = self._exchange.connect(self)
 
     def _end_client(self, *, is_reset: bool = False) -> None:
         connection = self._ctx.session.connection
@@ -336,6 +408,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def _reset(self) -> None:
         self._is_closed = True
+        if self._transport is None and self._attempt is not None:
+            self._attempt.cancel()
         if self._transport is not None:
             sock: socket.socket | None = self._transport.get_extra_info("socket")
             if sock is not None:

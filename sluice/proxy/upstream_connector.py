@@ -9,15 +9,15 @@ from sluice.client.network.connection import ResponsePool
 from sluice.client.network.tls import tls_context
 
 from .authentication import Authentication
-from .traffic import UpstreamTraffic
-from .upstream_cluster import UpstreamBroker, UpstreamCluster
+from .upstream_cluster import UpstreamCluster
 from .upstream_connection import UpstreamConnection
 
 log = logging.getLogger("sluice.proxy")
 
 
 class UpstreamConnector:
-    def __init__(self, upstream: UpstreamCluster, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, upstream: UpstreamCluster, loop: asyncio.AbstractEventLoop, *, passes_sasl: bool) -> None:
+        self.passes_sasl = passes_sasl  # clients authenticate themselves; else the proxy does, if configured
         self.pool = ResponsePool()
         self.upstream = upstream
         self._loop = loop
@@ -25,10 +25,11 @@ class UpstreamConnector:
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references
         self._unreachable: set[int] = set()  # node ids
 
-    def connect(self, node_id: int, connection: UpstreamConnection, traffic: UpstreamTraffic) -> None:
-        task = self._loop.create_task(self._connect(node_id, connection, traffic))
+    def connect(self, node_id: int, connection: UpstreamConnection) -> "asyncio.Task[None]":
+        task = self._loop.create_task(self._connect(node_id, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def is_reachable(self, node_id: int) -> bool:
         """Return whether the last connection to a broker was made."""
@@ -38,33 +39,35 @@ class UpstreamConnector:
         for task in self._tasks:
             task.cancel()
 
-    async def _connect(self, node_id: int, connection: UpstreamConnection, traffic: UpstreamTraffic) -> None:
-        broker, config = self.upstream.brokers[node_id], self.upstream.config
-        name = broker.host if self._tls is not None else None
-        try:
-            await self._loop.create_connection(
-                lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
-            )
-        except OSError as error:
-            traffic.failures += 1
-            self._failed(broker, error)
-            connection.failed()
-            return
-        traffic.connections += 1
+    def reached(self, node_id: int) -> None:
         if node_id in self._unreachable:
             self._unreachable.remove(node_id)
             log.info("upstream broker reachable again", extra={"broker": node_id})
-        authentication = None
-        if config.uses_sasl:
-            authentication = Authentication(sasl.conversation(config.text("sasl.mechanism"), config.sasl_options()))
-        connection.connected(authentication)
 
-    def _failed(self, broker: UpstreamBroker, error: OSError) -> None:
+    def failed(self, node_id: int, reason: str) -> None:
         """Log the first failed connection in a row, as clients try again and again."""
-        if broker.node_id not in self._unreachable:
-            self._unreachable.add(broker.node_id)
+        if node_id not in self._unreachable:
+            self._unreachable.add(node_id)
+            broker = self.upstream.brokers[node_id]
             address = f"{broker.host}:{broker.port}"
-            log.warning(
-                "upstream broker unreachable",
-                extra={"broker": broker.node_id, "address": address, "reason": error.strerror or str(error)},
-            )
+            log.warning("upstream broker unreachable", extra={"broker": node_id, "address": address, "reason": reason})
+
+    async def _connect(self, node_id: int, connection: UpstreamConnection) -> None:
+        broker, config = self.upstream.brokers[node_id], self.upstream.config
+        name = broker.host if self._tls is not None else None
+        try:
+            async with asyncio.timeout(config.integer("socket.connection.setup.timeout.ms") / 1e3):
+                await self._loop.create_connection(
+                    lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
+                )
+        except OSError as error:  # TimeoutError included
+            connection.failed(error.strerror or str(error) or type(error).__name__)
+            return
+        connection.connected(self._authentication(node_id))
+
+    def _authentication(self, node_id: int) -> Authentication | None:
+        config = self.upstream.config
+        if self.passes_sasl or not config.uses_sasl:
+            return None
+        conversations = sasl.conversations(config.text("sasl.mechanism"), config.sasl_options())
+        return Authentication(conversations, self.upstream.authenticate_versions[node_id])

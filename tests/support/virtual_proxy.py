@@ -4,16 +4,17 @@ Each upstream connection is a `Client` of the upstream broker, whose bytes pass 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.config import admin_config
+from sluice.client.network.connection import Cancelable
 from sluice.config.broker_config import Config
+from sluice.proxy.authentication import LIFETIME_SINCE
 from sluice.proxy.server import ProxyOptions, ProxyServer
-from sluice.proxy.traffic import UpstreamTraffic
 from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster
 from sluice.proxy.upstream_connection import UpstreamConnection
 from sluice.proxy.upstream_connector import UpstreamConnector
@@ -23,13 +24,15 @@ from tests.support.virtual_broker import Client, VirtualBroker
 class VirtualUpstream(UpstreamCluster):
     """The brokers of a VirtualBroker, without requests."""
 
-    def __init__(self, broker: VirtualBroker) -> None:
+    def __init__(self, broker: VirtualBroker, properties: Mapping[str, str]) -> None:
         self.brokers = {
             node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port, None)
             for node_id, server in broker.cluster_server.servers.items()
         }
         self.cluster_id = broker.cluster.cluster_id
-        self.config = admin_config({"bootstrap.servers": "upstream:9092"})
+        self.config = admin_config({"bootstrap.servers": "upstream:9092", **properties})
+        self.authenticate_versions = dict.fromkeys(self.brokers, LIFETIME_SINCE)
+        self.features, self.features_epoch = dict(broker.cluster.features.by_name), broker.cluster.features.epoch
 
     async def close(self) -> None:
         pass
@@ -115,37 +118,47 @@ class UpstreamClient(Client):
 
 
 class VirtualConnector(UpstreamConnector):
-    def __init__(self, upstream: VirtualBroker) -> None:
-        super().__init__(VirtualUpstream(upstream), upstream.loop)  # type: ignore[arg-type]  # as of VirtualBroker
+    def __init__(self, upstream: VirtualBroker, properties: Mapping[str, str], *, passes_sasl: bool) -> None:
+        cluster, loop = VirtualUpstream(upstream, properties), upstream.loop
+        super().__init__(cluster, loop, passes_sasl=passes_sasl)  # type: ignore[arg-type]  # as of VirtualBroker
         self._broker = upstream
         self.transports: list[UpstreamTransport] = []
         self.delay_ms = 0.0  # of a connection
         self.refuses = False
         self._last_port = 60_000
 
-    def connect(self, node_id: int, connection: UpstreamConnection, traffic: UpstreamTraffic) -> None:
-        self._broker.loop.call_later(self.delay_ms / 1e3, lambda: self._made(node_id, connection))
+    def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:  # type: ignore[override]
+        return self._broker.loop.call_later(self.delay_ms / 1e3, lambda: self._made(node_id, connection))
 
     def _made(self, node_id: int, connection: UpstreamConnection) -> None:
         if self.refuses:
-            connection.failed()
+            connection.failed("refused")
             return
         self._last_port += 1
         client = UpstreamClient(self._broker, "", self._last_port, self._broker.cluster_server.servers[node_id])
         transport = UpstreamTransport(connection, client)
         self.transports.append(transport)
         connection.connection_made(transport)
-        connection.connected(None)
+        connection.connected(self._authentication(node_id))
 
 
 class VirtualProxy(VirtualBroker):
-    """`upstream` is a VirtualBroker with the same clock and loop; `overrides` are properties of the proxy."""
+    """`upstream` is a VirtualBroker with the same clock and loop; `overrides` are properties of the proxy.
 
-    def __init__(self, *overrides: str, upstream: VirtualBroker | None = None) -> None:
+    `properties` are those of the proxy as a client.
+    """
+
+    def __init__(
+        self,
+        *overrides: str,
+        upstream: VirtualBroker | None = None,
+        properties: Mapping[str, str] | None = None,
+        passes_sasl: bool = False,
+    ) -> None:
         self.upstream = upstream = VirtualBroker("sluice.journal.events=1000") if upstream is None else upstream
         self.clock, self.loop = upstream.clock, upstream.loop
-        self.connector = VirtualConnector(upstream)
-        versions = {node_id: broker.served for node_id, broker in upstream.cluster_server.brokers.items()}
+        self.connector = VirtualConnector(upstream, properties or {}, passes_sasl=passes_sasl)
+        versions = {node_id: broker.advertised for node_id, broker in upstream.cluster_server.brokers.items()}
         config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
         self.cluster_server: ProxyServer = ProxyServer(
             config,

@@ -35,13 +35,16 @@ DEFAULT_PORT = 19092
     metavar="FILE",
     help="Properties of a Kafka client, such as security.protocol, with which the proxy connects to the cluster.",
 )
+@click.option(
+    "--sasl-passthrough",
+    is_flag=True,
+    help="Let clients authenticate with the cluster. The proxy then authenticates only its own requests.",
+)
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option(
     "--port",
     type=Integer(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="The broker with id N gets the port N above; 0 picks free ports.",
+    help=f"The broker with id N gets the port N above; 0 picks free ports.  [default: {DEFAULT_PORT}]",
 )
 @click.option("--ports", metavar="ID=PORT,...", default="", help="Ports of single brokers, by their id.")
 @click.option("--advertised-host", help="Host that clients use to connect.  [default: the address they used]")
@@ -65,8 +68,9 @@ DEFAULT_PORT = 19092
 def proxy(
     upstream: str,
     upstream_config: str | None,
+    sasl_passthrough: bool,
     host: str | None,
-    port: int,
+    port: int | None,
     ports: str,
     advertised_host: str | None,
     admin_port: int,
@@ -82,8 +86,12 @@ def proxy(
     set_up_logging(log_format)
     logging.getLogger("sluice.client").setLevel(logging.WARNING)  # the proxy reports what its own client does
     properties = {} if upstream_config is None else {key: value for _, key, value in read_file(upstream_config)}
-    options = ProxyOptions(properties | {"bootstrap.servers": upstream}, parse_ports(ports), advertised_host)
-    config = Config.load(config_file, [*overrides, *listener_pairs(host, port)], os.environ)
+    given = properties | {"bootstrap.servers": upstream}
+    options = ProxyOptions(given, parse_ports(ports), advertised_host, sasl_passthrough)
+    config = Config.load(config_file, overrides, os.environ)
+    if host is not None or port is not None or not config.is_set("listeners"):
+        pairs = listener_pairs(host, DEFAULT_PORT if port is None else port)
+        config = Config.load(config_file, [*overrides, *pairs], os.environ)
     for warning in config.warnings:
         log.warning(warning)
     random = Random(SystemRandom().randrange(SEEDS) if seed is None else seed)  # noqa: S311  (runs are repeatable)

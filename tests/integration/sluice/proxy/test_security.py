@@ -1,0 +1,63 @@
+"""The security of the proxy: each side by itself, over real sockets, with our own broker as the cluster behind it."""
+
+import pytest
+
+from sluice import Broker
+from sluice.client.admin import AdminClient
+from tests.support.certificates import certificates
+from tests.support.proxy_over_sockets import bootstrap_of, running_proxy
+
+Properties = dict[str, str]
+
+
+def listener(protocol: str, **ssl: str) -> Properties:
+    """Return the properties of a broker's or a proxy's listener."""
+    return {
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "ssl.keystore.location": str(certificates().broker),
+        "ssl.truststore.location": str(certificates().ca),
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sluice.sasl.users": "alice:alice-secret,proxy:proxy-secret",
+        **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()},
+    }
+
+
+def client(protocol: str, user: str = "alice", mechanism: str = "SCRAM-SHA-256", **ssl: str) -> Properties:
+    """Return the properties of a client, or of the proxy as a client."""
+    given = {"security.protocol": protocol, **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()}}
+    if "SSL" in protocol:
+        given["ssl.truststore.location"] = str(certificates().ca)
+    if "SASL" in protocol:
+        given["sasl.mechanism"] = mechanism
+        given["sasl.jaas.config"] = f'Module required username="{user}" password="{user}-secret";'
+    return given
+
+
+# What the broker's side needs, and what its client needs.
+SIDES = {
+    "PLAINTEXT": (listener("PLAINTEXT"), client("PLAINTEXT")),
+    "SSL": (listener("SSL"), client("SSL")),
+    "SSL with client certificate": (
+        listener("SSL", client_auth="required"),
+        client("SSL", keystore_location=str(certificates().alice)),
+    ),
+    "SASL_PLAINTEXT with PLAIN": (listener("SASL_PLAINTEXT"), client("SASL_PLAINTEXT", mechanism="PLAIN")),
+    "SASL_SSL with SCRAM": (listener("SASL_SSL"), client("SASL_SSL", mechanism="SCRAM-SHA-512")),
+}
+
+
+async def brokers_seen(bootstrap: str, given: Properties) -> set[str]:
+    async with AdminClient({"bootstrap.servers": bootstrap, **given}) as admin:
+        return {f"{each.host}:{each.port}" for each in (await admin.describe_cluster(timeout_ms=20_000)).brokers}
+
+
+@pytest.mark.parametrize("below", SIDES.values(), ids=[f"upstream {name}" for name in SIDES])
+@pytest.mark.parametrize("above", SIDES.values(), ids=[f"clients {name}" for name in SIDES])
+async def test_security_of_each_side(
+    above: tuple[Properties, Properties], below: tuple[Properties, Properties]
+) -> None:
+    async with (
+        Broker(config=below[0], brokers=2) as broker,
+        running_proxy({"bootstrap.servers": broker.bootstrap, **below[1]}, above[0]) as proxy,
+    ):
+        assert await brokers_seen(bootstrap_of(proxy), above[1]) == set(bootstrap_of(proxy).split(","))

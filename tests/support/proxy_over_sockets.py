@@ -1,0 +1,39 @@
+"""A proxy in front of a cluster, in the event loop of the test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+
+from sluice.clock import LoopClock
+from sluice.config.broker_config import Config
+from sluice.proxy.discovery import open_proxy
+from sluice.proxy.server import ProxyOptions, ProxyServer
+from sluice.web import load as load_page
+
+
+@asynccontextmanager
+async def running_proxy(
+    upstream: Mapping[str, str], properties: Mapping[str, str] | None = None, *, sasl_passthrough: bool = False
+) -> AsyncIterator[ProxyServer]:
+    """Run a proxy.
+
+    Args:
+        upstream: Properties of the proxy as a client, with `bootstrap.servers`.
+        properties: Those of its own side.
+        sasl_passthrough: Whether clients authenticate with the cluster.
+    """
+    loop = asyncio.get_running_loop()
+    options = ProxyOptions(upstream, {}, None, sasl_passthrough)
+    config = Config.of({"listeners": "PLAINTEXT://127.0.0.1:0", "sluice.journal.events": 1000, **(properties or {})})
+    server = await open_proxy(options, config, LoopClock(loop), Random(0), loop, load_page)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def bootstrap_of(proxy: ProxyServer, listener: int = 0) -> str:
+    """Return the addresses of a listener, by its place in `listeners`."""
+    return ",".join(str(server.endpoints[listener]) for server in proxy.servers.values())
