@@ -33,6 +33,7 @@ NOT_RUN = {
     "README.md": {
         "python3 -m venv": "installs from PyPI; the test itself runs as a Python block",
         "make demo": MINUTES,
+        "sluice proxy": "needs a cluster; docs/proxy.md runs these commands in front of one",
     },
     "CONTRIBUTING.md": {"make setup": MINUTES},
     "docs/acls.md": {"INFO ": OUTPUT},

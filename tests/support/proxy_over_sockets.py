@@ -24,7 +24,7 @@ async def running_proxy(
         sasl_passthrough: Whether clients authenticate with the cluster.
     """
     loop = asyncio.get_running_loop()
-    options = ProxyOptions(upstream, {}, None, sasl_passthrough)
+    options = ProxyOptions(upstream, {}, None, sasl_passthrough=sasl_passthrough)
     config = Config.of({"listeners": "PLAINTEXT://127.0.0.1:0", "sluice.journal.events": 1000, **(properties or {})})
     server = await open_proxy(options, config, LoopClock(loop), Random(0), loop, load_page)
     await server.start()

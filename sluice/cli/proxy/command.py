@@ -87,7 +87,7 @@ def proxy(
     logging.getLogger("sluice.client").setLevel(logging.WARNING)  # the proxy reports what its own client does
     properties = {} if upstream_config is None else {key: value for _, key, value in read_file(upstream_config)}
     given = properties | {"bootstrap.servers": upstream}
-    options = ProxyOptions(given, parse_ports(ports), advertised_host, sasl_passthrough)
+    options = ProxyOptions(given, parse_ports(ports), advertised_host, sasl_passthrough=sasl_passthrough)
     config = Config.load(config_file, overrides, os.environ)
     if host is not None or port is not None or not config.is_set("listeners"):
         pairs = listener_pairs(host, DEFAULT_PORT if port is None else port)
