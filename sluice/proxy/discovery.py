@@ -87,8 +87,13 @@ async def _discover(upstream: UpstreamCluster, clock: Clock) -> dict[int, dict[i
     problem = ""
     while True:
         try:
-            await upstream.refresh()
-            return {node_id: await upstream.versions_of(node_id) for node_id in upstream.brokers}
+            node_ids = await upstream.refresh()
+            versions = await upstream.versions(node_ids)
+            some = next(iter(versions.values()))
+            for node_id in node_ids:
+                if node_id not in versions:
+                    log.warning("an upstream broker does not respond", extra={"broker": node_id})
+            return {node_id: versions.get(node_id, some) for node_id in node_ids}
         except AuthenticationException as error:
             raise SluiceError(f"--upstream: {error}") from None
         except KafkaException as error:

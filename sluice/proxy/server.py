@@ -180,8 +180,8 @@ class ProxyServer(BrokerProcess):
         while True:
             await sleep_ms(self.cluster.runtime.clock, _REFRESH_MS)
             try:
-                for node_id in await self.upstream.refresh():
-                    versions = await self.upstream.versions_of(node_id)
+                found = await self.upstream.versions(await self.upstream.refresh())
+                for node_id, versions in found.items():
                     if node_id not in self.servers:
                         await self._add(node_id, versions)
                     elif versions != self._versions[node_id]:
@@ -194,11 +194,12 @@ class ProxyServer(BrokerProcess):
                 problem = ""
 
     async def _add(self, node_id: int, versions: Mapping[int, VersionRange]) -> None:
+        listeners = self._listeners_of(node_id)
         self._versions[node_id] = versions
         server = self._new_server(node_id)
         if (faults := ClusterServer.faults.if_made(self)) is not None:
             faults.attach_broker(server.broker, server)
-        await server.start(*self._listeners_of(node_id))
+        await server.start(*listeners)
         self.brokers[node_id], self.servers[node_id] = server.broker, server
         if (faults := ClusterServer.faults.if_made(self)) is not None:  # made meanwhile, or before
             faults.started(server)

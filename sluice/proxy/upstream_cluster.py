@@ -1,13 +1,15 @@
 """What the proxy knows of the upstream cluster: its brokers, their addresses and API versions."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random  # noqa: TID251  (for jitter)
 from typing import NamedTuple
 
 from sluice.broker.metadata.features import Feature
 from sluice.client.admin.admin import AdminClient
 from sluice.client.admin.calls import AdminCalls, broker, least_loaded
+from sluice.client.errors import AuthenticationException, KafkaException
 from sluice.client.network.in_flight import request_of
 from sluice.clock import Clock, sleep_ms
 from sluice.protocol.apis import API_KEYS, ApiKey
@@ -19,6 +21,10 @@ from .authentication import CLIENT_ID, LIFETIME_SINCE
 log = logging.getLogger("sluice.proxy")
 
 VersionRange = tuple[int, int]
+
+# Each has a listening port. No known cluster is as large, and a response that is not Kafka's may name a million.
+_MOST_BROKERS = 1000
+_RESPONDS_WITHIN_S = 5.0
 
 
 class UpstreamBroker(NamedTuple):
@@ -46,9 +52,36 @@ class UpstreamCluster:
         request = request_of(MetadataRequest(topics=[], allow_auto_topic_creation=False), oldest=1)
         metadata = await self.calls.call(least_loaded, request, MetadataResponse, None)
         self.cluster_id = metadata.cluster_id or ""
-        for each in metadata.brokers:
-            self.brokers[each.node_id] = UpstreamBroker(each.node_id, each.host, each.port, each.rack)
-        return [each.node_id for each in metadata.brokers]
+        found = {
+            each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
+            for each in metadata.brokers
+            if each.node_id >= 0
+        }
+        known = {**self.brokers, **found}
+        if not found or len(known) > _MOST_BROKERS:
+            raise KafkaException(f"Metadata: expected 1 to {_MOST_BROKERS} brokers, got {len(known)}")
+        self.brokers = known
+        return [*found]
+
+    async def versions(self, node_ids: Iterable[int]) -> dict[int, dict[int, VersionRange]]:
+        """Return the API versions of the brokers that respond in time. Raises KafkaException if none does."""
+
+        async def versions_or_error(node_id: int) -> dict[int, VersionRange] | KafkaException:
+            try:
+                async with asyncio.timeout(_RESPONDS_WITHIN_S):
+                    return await self.versions_of(node_id)
+            except KafkaException as error:
+                return error
+            except TimeoutError:
+                return KafkaException(f"broker {node_id} does not respond")
+
+        ids = [*node_ids]
+        results = dict(zip(ids, await asyncio.gather(*map(versions_or_error, ids)), strict=True))
+        found = {node_id: each for node_id, each in results.items() if not isinstance(each, KafkaException)}
+        for failure in results.values():
+            if isinstance(failure, AuthenticationException) or (isinstance(failure, KafkaException) and not found):
+                raise failure
+        return found
 
     async def versions_of(self, node_id: int) -> dict[int, VersionRange]:
         """Return the API versions that a broker serves and the proxy can read. Raises KafkaException."""

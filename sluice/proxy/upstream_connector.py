@@ -60,8 +60,8 @@ class UpstreamConnector:
                 await self._loop.create_connection(
                     lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
                 )
-        except OSError as error:  # TimeoutError included
-            connection.failed(error.strerror or str(error) or type(error).__name__)
+        except (OSError, OverflowError, ValueError) as error:  # the latter two: no valid port, no valid host name
+            connection.failed(getattr(error, "strerror", None) or str(error) or type(error).__name__)
             return
         connection.connected(self._authentication(node_id))
 

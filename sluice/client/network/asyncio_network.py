@@ -238,6 +238,9 @@ class AsyncioConnector:
         except OSError as error:
             failed(_connect_error(error))
             return
+        except (OverflowError, ValueError) as error:  # not a port, or not an address
+            failed(OSError(str(error)))
+            return
         sock = transport.get_extra_info("socket")
         for option, size in self._buffers:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
