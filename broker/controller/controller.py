@@ -69,6 +69,11 @@ class Controller:
     def state(self, node_id: int) -> BrokerState:
         return self._states[node_id]
 
+    def added(self, node_id: int) -> None:
+        """Start with a broker that joined the cluster after the controller was made."""
+        self._states[node_id] = RUNNING
+        self._absences[node_id] = 0
+
     def is_running(self, node_id: int) -> bool:
         return self._states.get(node_id) is RUNNING
 

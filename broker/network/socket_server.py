@@ -16,7 +16,7 @@ from sluice.quotas.store import Address
 from .acceptor import Acceptor
 from .connection import Connection
 from .listener import Listener
-from .shaped_transport import ShapedTransport
+from .shaped_transport import ShapedTransport, shape_transport
 from .slow_frames import SlowFrames
 from .unsent_responses import PROPERTY as UNSENT_RESPONSE_BYTES
 from .unsent_responses import UnsentResponses
@@ -57,6 +57,7 @@ class SocketServer:
         # For fault rules: called with the name of a TLS listener and a new client, before the TLS handshake.
         self.accept_hooks: list[Callable[[str, ShapedTransport], None]] = []
         self._closed = False
+        self._held: list[ShapedTransport] | None = None  # while traffic is held
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped: asyncio.Future[None] | None = None
         self._journal = broker.journal
@@ -106,6 +107,24 @@ class SocketServer:
         listener = self.listeners[name]
         listener.refuse()
         return partial(self._listen_again, listener)
+
+    def hold(self) -> Callable[[], None]:
+        """Neither read nor send on any connection, open or new, until the returned function is called."""
+        self._held = []
+        for connection in [*self.connections]:
+            self._hold(connection, self._held)
+        return self._release
+
+    def _hold(self, connection: Connection, held: list[ShapedTransport]) -> None:
+        transport = shape_transport(connection, self.broker)
+        if transport is not None:
+            transport.hold()
+            held.append(transport)
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        for transport in held or ():
+            transport.release()
 
     def _listen_again(self, listener: Listener) -> None:
         task = self._loop.create_task(listener.listen_again())
@@ -187,6 +206,8 @@ class SocketServer:
         if self._closed:  # accepted during the close, or late after a TLS handshake: no request would be answered
             connection.cut()
             return
+        if self._held is not None:
+            self._hold(connection, self._held)
         if self.on_connected is not None:
             self.on_connected(connection)
         if self.acceptor is not None and not connection.closed:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.scenarios.steps.action import ExpectedState, ScenarioContext
+from sluice.broker.scenarios.steps.topics import InitialTopic
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
@@ -56,6 +57,8 @@ class Run:
         self.state = RunState.NEW
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
+        if server.is_proxy:  # the upstream cluster has the topics; it may not have theirs
+            self._moments = [moment for moment in self._moments if not isinstance(moment.action, InitialTopic)]
         self._clock = server.cluster.runtime.clock
         self._server = server
         self._context = ScenarioContext(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
@@ -102,7 +105,14 @@ class Run:
         if down:
             state = controller.state(down[0])
             return f"broker {down[0]}: expected {BrokerState.RUNNING.value} at the start, got {state.value}"
-        return None
+        return self._proxy_problem() if self._server.is_proxy else None
+
+    def _proxy_problem(self) -> str | None:
+        """Return why the scenario cannot run in a proxy, in front of another cluster."""
+        if self.scenario.loses_records:
+            return "loses_records: not possible in a proxy, which cannot make the upstream cluster lose records"
+        refused = (moment for moment in self._moments if moment.action.proxy_refusal)
+        return next((f"{each.path}: not possible in a proxy: {each.action.proxy_refusal}" for each in refused), None)
 
     def report(self) -> RunReport:
         return RunReport(

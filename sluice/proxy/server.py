@@ -5,12 +5,13 @@ A broker's server stays when the upstream broker leaves, so that its port is the
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random  # noqa: TID251  (only the type of an injected value)
 from typing import NamedTuple, cast
 
 from sluice.broker.admin.server import LoadPage
 from sluice.broker.broker import Broker
+from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition
@@ -39,7 +40,6 @@ _REFRESH_MS = 5_000
 
 
 _DECIDES = "a proxy does not choose leaders; the cluster behind it does"
-_NO_CONTROLLER = "a proxy has no access to the connections between the brokers behind it and their controller"
 
 
 class ProxyOptions(NamedTuple):
@@ -81,6 +81,7 @@ class ProxyServer(BrokerProcess):
         self._versions = dict(versions)
         self._options = options
         self._exchanges: dict[int, ForwardingExchange] = {}
+        self._isolated: dict[int, Callable[[], None]] = {}  # node id -> end of the isolation
         self._refresh: asyncio.Task[None] | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
@@ -166,11 +167,20 @@ class ProxyServer(BrokerProcess):
     def elect_leader(self, topic: str, index: int, election: Election) -> None:
         raise ProxyError(f"elect: {_DECIDES}")
 
+    # Neither a stopped nor an isolated broker changes the upstream broker.
+
+    def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
+        super().stop_broker(node_id, controlled=controlled)
+        self._isolated.pop(node_id, None)
+
     def isolate_broker(self, node_id: int) -> None:
-        raise ProxyError(f"isolate: {_NO_CONTROLLER}")
+        """Isolate a broker from its clients: connections stay open, and are not read."""
+        super().isolate_broker(node_id)
+        self._isolated[node_id] = self.servers[node_id].hold()
 
     def rejoin_broker(self, node_id: int) -> None:
-        raise ProxyError(f"rejoin: {_NO_CONTROLLER}")
+        super().rejoin_broker(node_id)
+        self._isolated.pop(node_id)()
 
     # -- the upstream's brokers ----------------------------------------------------------------------------------------
 
@@ -201,6 +211,8 @@ class ProxyServer(BrokerProcess):
             faults.attach_broker(server.broker, server)
         await server.start(*listeners)
         self.brokers[node_id], self.servers[node_id] = server.broker, server
+        if (controller := Cluster.controller.if_made(self.cluster)) is not None:
+            controller.added(node_id)
         if (faults := ClusterServer.faults.if_made(self)) is not None:  # made meanwhile, or before
             faults.started(server)
         log.info("new upstream broker", extra={"broker": node_id, "address": str(server.endpoints[0])})

@@ -24,10 +24,11 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
 
 
 class Isolate(StateAction, frozen=True, tag="isolate"):
-    """Isolates brokers from the controller and the other brokers; clients still reach them."""
+    """Isolates brokers from the controller and the other brokers, not from clients; in a proxy, from its clients."""
 
     def check_target(self, fault: Fault, target: TargetInfo) -> None:
-        check_several(target)
+        if not target.is_proxy:
+            check_several(target)
 
     def begin(self, fault: Fault, target: FaultTarget) -> Undo:
         return _desire(fault, target, ISOLATED)

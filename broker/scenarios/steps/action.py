@@ -95,6 +95,7 @@ class Action:
 
     broker = NO_ID  # node id of the affected broker
     reversed = ""  # description of the reversal; "" if there is none
+    proxy_refusal = ""  # why it cannot work in a proxy, in front of a cluster; "" if it works
 
     def __init__(self, description: str) -> None:
         self.description = description  # a short sentence, without punctuation at its end

@@ -20,6 +20,8 @@ from .topics import ensure_topic
 
 
 class ConfigAlteration(Action):
+    proxy_refusal = "the upstream cluster has the configs"
+
     def __init__(self, wanted: AlterConfig) -> None:
         self._kind, self._name, self._of = _resource(wanted)
         self.reversed = f"config of {self._of}: as before"

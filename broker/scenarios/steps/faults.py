@@ -21,6 +21,10 @@ class RuleAddition(Action):
         self.rule = rule
         self._fault: Fault | None = None  # set when it is added
 
+    @property
+    def proxy_refusal(self) -> str:  # type: ignore[override]  # read-only here
+        return self.rule.the_action.PROXY_REFUSAL
+
     def check(self, expected: ExpectedState) -> None:
         try:
             check_rule(self.rule, configured_brokers(expected.config), _AT)

@@ -13,8 +13,12 @@ from sluice.journal_events import NO_ID
 
 from .action import Action, ExpectedState, Reversal, ScenarioContext, StepProblem
 
+_ELECTS = "the upstream cluster elects its leaders"
+
 
 class TopicCreation(Action):
+    proxy_refusal = "the upstream cluster has the topics"
+
     def __init__(self, wanted: CreateTopic) -> None:
         super().__init__(f"topic {wanted.name} is created")
         self._wanted = wanted
@@ -81,6 +85,8 @@ class InitialTopic(TopicCreation):
 
 
 class LeaderMove(Action):
+    proxy_refusal = _ELECTS
+
     def __init__(self, wanted: MoveLeader) -> None:
         super().__init__(f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}")
         self.reversed = f"the previous leader of {wanted.topic}-{wanted.partition} leads it again"
@@ -116,6 +122,8 @@ class LeaderMove(Action):
 
 
 class PartitionElection(Action):
+    proxy_refusal = _ELECTS
+
     def __init__(self, wanted: Elect) -> None:
         super().__init__(f"{wanted.election} election for {wanted.topic}-{wanted.partition}")
         self._wanted = wanted

@@ -9,13 +9,14 @@ from sluice.errors import FaultError
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from tests.support.faults import add
 from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_proxy import VirtualProxy
 
 
-@pytest.fixture
-def three() -> VirtualBroker:
+@pytest.fixture(params=["brokers", "proxy"])
+def three(request: pytest.FixtureRequest) -> VirtualBroker:
     cluster = VirtualBroker("sluice.brokers=3", "sluice.election.delay.ms=0")
     cluster.topic("t", replicas=3)
-    return cluster
+    return VirtualProxy(upstream=cluster) if request.param == "proxy" else cluster
 
 
 def state(cluster: VirtualBroker, node_id: int = 2) -> BrokerState:

@@ -294,8 +294,6 @@ async def partition_of(proxy: Proxy) -> None:
 IMPOSSIBLE: dict[str, tuple[Callable[[Proxy], Awaitable[None]], str]] = {
     "moving a leader": (lambda proxy: proxy.cluster.move_leader(BEFORE, 0, 1), "move_leader: a proxy does not choose"),
     "an election": (lambda proxy: proxy.cluster.elect(BEFORE, 0), "elect: a proxy does not choose leaders"),
-    "isolating a broker": (lambda proxy: proxy.cluster.isolate(1), "isolate: a proxy has no access"),
-    "ending an isolation": (lambda proxy: proxy.cluster.rejoin(1), "rejoin: a proxy has no access"),
     "a partition's state": (partition_of, f"partition {BEFORE}-0: the brokers"),
 }
 
