@@ -22,7 +22,9 @@ class Certificates:
         self.other_ca = directory / "other-ca.pem"
         authority.cert_pem.write_to_path(self.ca)
         other.cert_pem.write_to_path(self.other_ca)
-        self.broker = self._issued(directory / "broker.pem", authority.issue_cert("127.0.0.1", "localhost"))
+        self.broker = self._issued(
+            directory / "broker.pem", authority.issue_cert("127.0.0.1", "127.0.0.2", "127.0.0.3", "localhost")
+        )
         alice = authority.issue_cert("alice@example.org", common_name="alice", organization_name="Org, Inc")
         self.alice = self._issued(directory / "alice.pem", alice)
         expired = authority.issue_cert("old@example.org", common_name="old", not_after=LONG_AGO)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from tests.support.apache_kafka import BUILD, why_not
 from tools.clients.build import BUILDS, build_one
 from tools.differential import answers
-from tools.differential.brokers import BUILD, apache_kafka, sluice, why_not
+from tools.differential.brokers import apache_kafka, sluice
 from tools.differential.case import Case, by_layout, load_cases
 
 
