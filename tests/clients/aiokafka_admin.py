@@ -24,6 +24,7 @@ from tests.clients.aiokafka_driver import (
     with_members,
 )
 from tests.clients.driver import Given, InProcess, Step, rebalance, restart_static_member, verbs
+from tests.clients.login import of_python
 from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
 
 
@@ -122,7 +123,7 @@ def delete_records(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
 
     async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+        async with admin_of(bootstrap) as admin, AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
             low = await admin.delete_records({partition: RecordsToDelete(given.count)})
             earliest = await consumer.beginning_offsets([partition])
             return [{"low_watermark": low[partition]}, {"earliest": earliest[partition]}]
@@ -134,7 +135,7 @@ def list_offsets(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
 
     async def main() -> list[Step]:
-        async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+        async with AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
             earliest = await consumer.beginning_offsets([partition])
             latest = await consumer.end_offsets([partition])
             found = await consumer.offsets_for_times({partition: given.count})
@@ -147,7 +148,7 @@ def list_offsets(bootstrap: str, given: Given) -> list[Step]:
 @asynccontextmanager
 async def live_group(bootstrap: str, given: Given) -> AsyncIterator[AIOKafkaConsumer]:
     """A group with one member that has committed offset 3."""
-    consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
+    consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
     async with consumer:
         await consumer.commit({TopicPartition(given.topic, 0): 3})
         yield consumer

@@ -11,6 +11,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 
 from tests.clients.driver import TIMEOUT_S, Given, Member, Round, Row, Step
+from tests.clients.login import of_python
 
 # Members notice a rebalance early.
 GROUP = {
@@ -40,7 +41,7 @@ async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitio
 def produce(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
         producer = AIOKafkaProducer(
-            bootstrap_servers=bootstrap,
+            **of_python(bootstrap),
             acks="all" if given.acks == "all" else int(given.acks),
             compression_type=None if given.compression == "none" else given.compression,
             enable_idempotence=given.idempotent,
@@ -54,7 +55,7 @@ def produce(bootstrap: str, given: Given) -> list[Step]:
 
 def read(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
-        async with AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level=given.isolation) as consumer:
+        async with AIOKafkaConsumer(**of_python(bootstrap), isolation_level=given.isolation) as consumer:
             partition = TopicPartition(given.topic, 0)
             consumer.assign([partition])
             await consumer.seek_to_beginning(partition)
@@ -66,7 +67,7 @@ def read(bootstrap: str, given: Given) -> list[Step]:
 
 def oversize(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
-        async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+        async with AIOKafkaProducer(**of_python(bootstrap)) as producer:
             try:
                 await producer.send_and_wait(given.topic, bytes(given.size), partition=0)
             except MessageSizeTooLargeError as error:
@@ -78,7 +79,7 @@ def oversize(bootstrap: str, given: Given) -> list[Step]:
 
 @asynccontextmanager
 async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    admin = AIOKafkaAdminClient(**of_python(bootstrap))
     await admin.start()
     try:
         yield admin
@@ -105,7 +106,7 @@ async def end(producer: AIOKafkaProducer, one: Round) -> None:
 def transactions(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
         steps: list[Step] = []
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
         async with producer:
             for one in given.rounds:
                 await producer.begin_transaction()
@@ -119,8 +120,8 @@ def transactions(bootstrap: str, given: Given) -> list[Step]:
 
 def fence(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
-        first = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
-        second = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        first = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
+        second = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
         await first.start()
         try:
             await first.begin_transaction()
@@ -141,8 +142,8 @@ def transactional_offsets(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
 
     async def main() -> list[Step]:
-        consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)
+        consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
+        producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
         steps: list[Step] = []
         async with admin_of(bootstrap) as admin, consumer, producer:
 
@@ -189,7 +190,7 @@ class GroupMember:
 
     async def _start(self, bootstrap: str, given: Given, instance_id: str | None) -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap, group_id=given.group, group_instance_id=instance_id, **GROUP
+            **of_python(bootstrap), group_id=given.group, group_instance_id=instance_id, **GROUP
         )
         consumer.subscribe([given.topic], listener=self._revocations)
         # Its start ends with its first assignment, which needs the other members to rejoin.
@@ -224,7 +225,7 @@ def with_members(
 
 def resume(bootstrap: str, given: Given) -> list[Step]:
     async def some() -> list[str]:
-        consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
+        consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
         async with consumer:
             records = [await consumer.getone() for _ in range(5)]
             await consumer.commit({TopicPartition(given.topic, 0): records[-1].offset + 1})

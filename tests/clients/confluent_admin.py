@@ -38,6 +38,7 @@ from tests.clients.confluent_driver import (
     with_members,
 )
 from tests.clients.driver import TIMEOUT_S, Given, InProcess, Step, rebalance, restart_static_member, until, verbs
+from tests.clients.login import of_librdkafka
 from tests.clients.scenarios import without_admin_calls
 
 # The library has no types for these.
@@ -47,7 +48,7 @@ MAX_TIMESTAMP: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untype
 
 
 def admin_of(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient(of_librdkafka(bootstrap))
 
 
 def code_of(futures: dict[Any, Any]) -> int:
@@ -105,7 +106,7 @@ def topic_configs(bootstrap: str, given: Given) -> list[Step]:
 
 def broker_configs(bootstrap: str, given: Given) -> list[Step]:
     admin = admin_of(bootstrap)
-    (node_id,) = admin.list_topics(timeout=TIMEOUT_S).brokers
+    node_id, *_ = admin.list_topics(timeout=TIMEOUT_S).brokers
     return [configs(admin, "broker", str(node_id), "message.max.bytes")]
 
 

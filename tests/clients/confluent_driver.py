@@ -18,6 +18,7 @@ from confluent_kafka import (
 
 from tests.clients import driver
 from tests.clients.driver import TIMEOUT_S, Given, Member, Row, Step
+from tests.clients.login import of_librdkafka
 
 
 def send(producer: Producer, topic: str, rows: list[Row], partitions: int = 1) -> None:
@@ -45,7 +46,7 @@ def send(producer: Producer, topic: str, rows: list[Row], partitions: int = 1) -
 def produce(bootstrap: str, given: Given) -> list[Step]:
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **of_librdkafka(bootstrap),
             "acks": given.acks,
             "compression.type": given.compression,
             "enable.idempotence": given.idempotent,
@@ -74,7 +75,7 @@ def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
 
 def read(bootstrap: str, given: Given) -> list[Step]:
     # The library requires a group id, although manually assigned partitions need no group.
-    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    settings = {**of_librdkafka(bootstrap), "group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer(settings | {"isolation.level": given.isolation})
     try:
         consumer.assign([TopicPartition(given.topic, 0, 0)])
@@ -86,7 +87,7 @@ def read(bootstrap: str, given: Given) -> list[Step]:
 
 def oversize(bootstrap: str, given: Given) -> list[Step]:
     errors: list[KafkaError | None] = []
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer(of_librdkafka(bootstrap))
     producer.produce(given.topic, bytes(given.size), on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(TIMEOUT_S) == 0
     (error,) = errors
@@ -97,7 +98,7 @@ def oversize(bootstrap: str, given: Given) -> list[Step]:
 
 
 def transactional_producer(bootstrap: str, given: Given) -> Producer:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": given.transactional_id})
+    producer = Producer({**of_librdkafka(bootstrap), "transactional.id": given.transactional_id})
     producer.init_transactions(TIMEOUT_S)
     return producer
 
@@ -154,7 +155,7 @@ _ACKNOWLEDGE_TYPES = {
 
 class Sharing:
     def __init__(self, bootstrap: str, given: Given) -> None:
-        settings = {"bootstrap.servers": bootstrap, "group.id": given.group, "share.acknowledgement.mode": "explicit"}
+        settings = {**of_librdkafka(bootstrap), "group.id": given.group, "share.acknowledgement.mode": "explicit"}
         self._consumer = ShareConsumer(settings)
         self._consumer.subscribe([given.topic])
 
@@ -180,7 +181,7 @@ def share(bootstrap: str, given: Given) -> Iterable[Step]:
 def group_settings(bootstrap: str, given: Given, instance_id: str | None = None) -> dict[str, Any]:
     """Return the settings of a consumer in a group; members notice a rebalance early."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
+        **of_librdkafka(bootstrap),
         "group.id": given.group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,

@@ -28,11 +28,12 @@ from tests.clients.kafka_python_driver import (
     transactions,
     with_members,
 )
+from tests.clients.login import of_python
 
 
 @contextmanager
 def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+    with closing(KafkaAdminClient(**of_python(bootstrap))) as admin:
         yield admin
 
 
@@ -89,7 +90,7 @@ def topic_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def broker_configs(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
-        (node,) = admin.describe_cluster()["brokers"]
+        node, *_ = admin.describe_cluster()["brokers"]
         yield configs(admin, ConfigResourceType.BROKER, str(node["node_id"]), "message.max.bytes")
 
 
@@ -102,7 +103,7 @@ def alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 
 @contextmanager
 def reader(bootstrap: str) -> Iterator[KafkaConsumer]:
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
+    with closing(KafkaConsumer(**of_python(bootstrap), group_id=None)) as consumer:
         yield consumer
 
 

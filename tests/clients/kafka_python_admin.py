@@ -24,12 +24,13 @@ from tests.clients.kafka_python_driver import (
     transactions,
     with_members,
 )
+from tests.clients.login import of_python
 from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER
 
 
 @contextmanager
 def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+    with closing(KafkaAdminClient(**of_python(bootstrap))) as admin:
         yield admin
 
 
@@ -87,7 +88,7 @@ def topic_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def broker_configs(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
-        (node,) = admin.describe_cluster()["brokers"]
+        node, *_ = admin.describe_cluster()["brokers"]
         yield configs(admin, "broker", str(node["broker_id"]), "message.max.bytes")
 
 
@@ -240,9 +241,9 @@ def describe_producers(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def log_dirs(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
-        (broker,) = admin.describe_log_dirs([given.topic])
-    (log_dir,) = broker["log_dirs"]
-    yield {"partitions": sum(len(topic["partitions"]) for topic in log_dir["topics"])}
+        brokers = admin.describe_log_dirs([given.topic])
+    topics = [topic for broker in brokers for log_dir in broker["log_dirs"] for topic in log_dir["topics"]]
+    yield {"partitions": sum(len(topic["partitions"]) for topic in topics)}
 
 
 KAFKA_PYTHON = InProcess(

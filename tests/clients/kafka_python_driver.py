@@ -13,6 +13,7 @@ from kafka.errors import InvalidProducerEpochError, MessageSizeTooLargeError, Pr
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients.driver import TIMEOUT_S, Given, Member, Row, Step, until
+from tests.clients.login import of_python
 
 # If a poll times out during a rebalance, the library may lose the assignment that arrives between two polls, and wait
 # forever. So no poll times out: every assigned consumer has a record to read.
@@ -35,7 +36,7 @@ def send(producer: KafkaProducer, topic: str, rows: list[Row], partitions: int =
 
 def produce(bootstrap: str, given: Given) -> list[Step]:
     producer = KafkaProducer(
-        bootstrap_servers=bootstrap,
+        **of_python(bootstrap),
         acks="all" if given.acks == "all" else int(given.acks),
         compression_type=None if given.compression == "none" else given.compression,
         enable_idempotence=given.idempotent,
@@ -58,7 +59,7 @@ def poll_for(consumer: KafkaConsumer, count: int) -> list[Any]:
 
 
 def read(bootstrap: str, given: Given) -> list[Step]:
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, isolation_level=given.isolation)
+    consumer = KafkaConsumer(**of_python(bootstrap), group_id=None, isolation_level=given.isolation)
     with closing(consumer):
         partition = TopicPartition(given.topic, 0)
         consumer.assign([partition])
@@ -68,7 +69,7 @@ def read(bootstrap: str, given: Given) -> list[Step]:
 
 
 def oversize(bootstrap: str, given: Given) -> list[Step]:
-    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+    with closing(KafkaProducer(**of_python(bootstrap))) as producer:
         try:
             producer.send(given.topic, bytes(given.size), partition=0).get(timeout=TIMEOUT_S)
         except MessageSizeTooLargeError as error:
@@ -81,7 +82,7 @@ def oversize(bootstrap: str, given: Given) -> list[Step]:
 
 @contextmanager
 def transactional_producer(bootstrap: str, given: Given) -> Iterator[KafkaProducer]:
-    with closing(KafkaProducer(bootstrap_servers=bootstrap, transactional_id=given.transactional_id)) as producer:
+    with closing(KafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)) as producer:
         producer.init_transactions()
         yield producer
 
@@ -139,7 +140,7 @@ def assignor(name: str) -> type:
 
 def new_group_consumer(bootstrap: str, given: Given, instance_id: str | None = None) -> KafkaConsumer:
     return KafkaConsumer(
-        bootstrap_servers=bootstrap,
+        **of_python(bootstrap),
         group_id=given.group,
         group_instance_id=instance_id,
         auto_offset_reset="earliest",

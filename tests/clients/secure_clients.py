@@ -1,11 +1,8 @@
 """TLS and SASL settings of the Python clients, and the error that each reports after a failed login."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
-from pathlib import Path
 from time import time
-from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
@@ -13,24 +10,13 @@ from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokens
 
+from tests.clients.login import Login, of_librdkafka, of_python
 from tests.support import sasl
 
 TOPIC = "secured"
 # One connection attempt is enough: every further one adds a line to the broker's log.
 ONE_ATTEMPT_MS = 60_000
 PATIENCE_S = 120  # ends tests that hang
-
-
-class Login(NamedTuple):
-    """The security settings of a client."""
-
-    protocol: str
-    ca: Path | None = None
-    certificate: Path | None = None
-    mechanism: str = ""
-    user: str = "alice"
-    password: str = "alice-secret"
-    expires_in_s: int = 3600  # of an OAUTHBEARER token
 
 
 class RefusedError(Exception):
@@ -43,15 +29,6 @@ class RefusedError(Exception):
 def token(login: Login) -> str:
     """Return an unsecured token for the user."""
     return sasl.token({"sub": login.user, "exp": time() + login.expires_in_s})
-
-
-def _context(login: Login) -> ssl.SSLContext | None:
-    if login.ca is None:
-        return None
-    context = ssl.create_default_context(cafile=login.ca)
-    if login.certificate is not None:
-        context.load_cert_chain(login.certificate)
-    return context
 
 
 class _AiokafkaToken(AiokafkaTokens):  # type: ignore[misc]  # it has no types
@@ -74,15 +51,9 @@ def aiokafka(bootstrap: str, login: Login) -> None:
     """Write and read a record; raise RefusedError."""
 
     async def write_and_read() -> None:
-        config: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "security_protocol": login.protocol,
-            "ssl_context": _context(login),
-            "sasl_mechanism": login.mechanism or "PLAIN",
-            "sasl_plain_username": login.user if login.mechanism else None,
-            "sasl_plain_password": login.password if login.mechanism else None,
-            "sasl_oauth_token_provider": _AiokafkaToken(login) if login.mechanism == "OAUTHBEARER" else None,
-        }
+        config = of_python(bootstrap, login)
+        if login.mechanism == "OAUTHBEARER":
+            config |= {"sasl_oauth_token_provider": _AiokafkaToken(login)}
         producer = AIOKafkaProducer(**config)
         try:
             await producer.start()
@@ -104,21 +75,14 @@ def aiokafka(bootstrap: str, login: Login) -> None:
 
 def kafka_python(bootstrap: str, login: Login) -> None:
     """Write a record; raise RefusedError."""
-    config: dict[str, Any] = {
-        "bootstrap_servers": bootstrap,
-        "security_protocol": login.protocol,
-        "ssl_context": _context(login),
+    config = of_python(bootstrap, login) | {
         "bootstrap_timeout_ms": 3_000,
         "reconnect_backoff_ms": ONE_ATTEMPT_MS,
         "reconnect_backoff_max_ms": ONE_ATTEMPT_MS,
         "max_block_ms": PATIENCE_S * 1_000,
     }
-    if login.mechanism:
-        config |= {"sasl_mechanism": login.mechanism}
-        if login.mechanism == "OAUTHBEARER":
-            config |= {"sasl_oauth_token_provider": _KafkaPythonToken(login)}
-        else:
-            config |= {"sasl_plain_username": login.user, "sasl_plain_password": login.password}
+    if login.mechanism == "OAUTHBEARER":
+        config |= {"sasl_oauth_token_provider": _KafkaPythonToken(login)}
     try:
         producer = KafkaProducer(**config)
         try:
@@ -137,24 +101,14 @@ def confluent_kafka(bootstrap: str, login: Login) -> None:
     def on_delivery(error: KafkaError | None, message: Message) -> None:
         delivered.append(error)
 
-    config: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
-        "security.protocol": login.protocol,
+    config = of_librdkafka(bootstrap, login) | {
         "error_cb": errors.append,
         "reconnect.backoff.ms": ONE_ATTEMPT_MS,
         "reconnect.backoff.max.ms": ONE_ATTEMPT_MS,
         "log_level": 0,
     }
-    if login.ca is not None:
-        config |= {"ssl.ca.location": str(login.ca)}
-    if login.certificate is not None:
-        config |= {"ssl.certificate.location": str(login.certificate), "ssl.key.location": str(login.certificate)}
-    if login.mechanism:
-        config |= {"sasl.mechanisms": login.mechanism}
-        if login.mechanism == "OAUTHBEARER":
-            config |= {"oauth_cb": lambda _: (token(login), time() + 3600)}
-        else:
-            config |= {"sasl.username": login.user, "sasl.password": login.password}
+    if login.mechanism == "OAUTHBEARER":
+        config |= {"oauth_cb": lambda _: (token(login), time() + 3600)}
     producer = Producer(config)
     producer.produce(TOPIC, b"x" * 100_000, on_delivery=on_delivery)
     ends_s = time() + PATIENCE_S

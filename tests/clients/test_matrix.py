@@ -12,11 +12,14 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.records.batch import iter_batches
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import Driver, Given, Row, as_json, until
+from tests.clients.login import context, of_the_matrix
 from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
-from tests.support import skips
+from tests.support import sasl, skips
 from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
@@ -27,9 +30,20 @@ KEPT = {"retention.ms": "-1"}
 CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION, INCREMENTAL_ALTER_CONFIGS_VERSION = 5, 9, 11, 1
 
 
+def connected(bootstrap: str) -> WireClient:
+    """Return a connection that has logged in as the clients do, by PLAIN."""
+    login = of_the_matrix()
+    wire = WireClient(bootstrap, context=context(login))
+    if login.mechanism:
+        assert wire.call(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+        token = sasl.plain(login.user, login.password)
+        assert wire.call(SaslAuthenticateRequest(auth_bytes=token), 2).error_code == 0
+    return wire
+
+
 def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, str]) -> None:
     """Create topics with these partition counts, and `KEPT`; wait until they are usable."""
-    with WireClient(bootstrap) as wire:
+    with connected(bootstrap) as wire:
         new = [
             CreatableTopic(
                 name=name,
@@ -54,7 +68,7 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
 
 def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> None:
     """Set these configs of a group."""
-    with WireClient(bootstrap) as wire:
+    with connected(bootstrap) as wire:
         request = config_changes(ResourceType.GROUP, group, configs)
         response = wire.call(request, INCREMENTAL_ALTER_CONFIGS_VERSION)
         assert [answer.error_code for answer in response.responses] == [0]
@@ -62,7 +76,12 @@ def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> N
 
 def stored_codecs(bootstrap: str, topic: str) -> set[int]:
     """Return the codecs of the batches of a topic."""
-    with WireClient(bootstrap) as wire:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    with connected(bootstrap) as wire:
+        metadata = wire.call(request, METADATA_VERSION)
+    leader = metadata.topics[0].partitions[0].leader_id
+    (address,) = [f"{broker.host}:{broker.port}" for broker in metadata.brokers if broker.node_id == leader]
+    with connected(address) as wire:
         data = fetched_bytes(wire.call(fetch(0, topic=topic), FETCH_VERSION))
     return {header.compression for _, header in iter_batches(data)}
 
@@ -81,6 +100,11 @@ def same(found: Sequence[object], wanted: Sequence[object]) -> None:
             assert found == wanted
 
 
+def count_brokers(bootstrap: str) -> int:
+    with connected(bootstrap) as wire:
+        return len(wire.call(MetadataRequest(topics=[]), METADATA_VERSION).brokers)
+
+
 def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
     """Create the topics, and compare the steps of each call with the expected ones."""
     names = {"topic": topic, "output": f"{topic}-output"}
@@ -91,7 +115,8 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
         configure_group(bootstrap, topic, scenario.group_configs)
     for call in scenario.calls:
         given: Given = msgspec.structs.replace(call.given, **names, group=topic, transactional_id=topic)
-        same(driver.run(bootstrap, call.verb, given), [as_json(step) for step in call.steps])
+        nodes = {"nodes": count_brokers(bootstrap)} if call.verb == "cluster" else {}
+        same(driver.run(bootstrap, call.verb, given), [as_json({**step, **nodes}) for step in call.steps])
     if scenario.codec is not None:
         assert scenario.codec in stored_codecs(bootstrap, topic), "the batches have another codec"
 
@@ -99,7 +124,7 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
 @cache
 def served(bootstrap: str) -> set[str]:
     """Return the names of the APIs that the broker serves."""
-    with WireClient(bootstrap) as wire:
+    with connected(bootstrap) as wire:
         return {
             API_KEYS[row.api_key].name for row in wire.call(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS
         }

@@ -19,7 +19,8 @@ from confluent_kafka.admin._scram import (
 
 from tests.clients.clients import CLIENTS as MATRIX
 from tests.clients.driver import Driver, Given
-from tests.clients.secure_clients import CLIENTS, PATIENCE_S, Login, RefusedError
+from tests.clients.login import Login
+from tests.clients.secure_clients import CLIENTS, PATIENCE_S, RefusedError
 from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.certificates import certificates
@@ -96,7 +97,7 @@ def no_earlier_warnings(broker: SecureBroker) -> None:
         pytest.param("MUTUAL", Login("SSL", FILES.ca, FILES.alice), id="TLS with a client's certificate"),
         *(
             pytest.param(protocol, Login(protocol, ca, mechanism=mechanism), id=f"{mechanism} over {protocol}")
-            for (protocol, ca), mechanism in product([("SASL_PLAINTEXT", None), ("SASL_SSL", FILES.ca)], MECHANISMS)
+            for (protocol, ca), mechanism in product([("SASL_PLAINTEXT", ""), ("SASL_SSL", str(FILES.ca))], MECHANISMS)
         ),
     ],
 )

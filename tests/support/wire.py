@@ -1,6 +1,7 @@
 """Requests and responses as bytes, and a client that sends them over a socket."""
 
 import socket
+import ssl
 from types import TracebackType
 from typing import Any
 
@@ -49,10 +50,12 @@ def read_response(body: memoryview, api_key: int, version: int) -> Any:
 class WireClient:
     """One blocking connection to a broker, for requests of any version. A context manager."""
 
-    def __init__(self, bootstrap: str, client_id: str | None = "wire") -> None:
+    def __init__(self, bootstrap: str, client_id: str | None = "wire", context: ssl.SSLContext | None = None) -> None:
         host, _, port = bootstrap.rpartition(":")
         self.client_id = client_id
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
         self._in_flight: list[tuple[int, int]] = []
 
     def __enter__(self) -> "WireClient":

@@ -3,6 +3,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.Config;
@@ -197,12 +198,14 @@ final class Admins {
     }
 
     private static void logDirs(Admin admin, Given given, Main.Steps steps) throws Exception {
-        int node = admin.describeCluster().nodes().get().iterator().next().id();
+        List<Integer> nodes = admin.describeCluster().nodes().get().stream().map(Node::id).collect(Collectors.toList());
         long partitions = 0;
-        for (LogDirDescription directory : admin.describeLogDirs(List.of(node)).allDescriptions().get().get(node).values()) {
-            partitions += directory.replicaInfos().keySet().stream()
-                    .filter(partition -> partition.topic().equals(given.topic))
-                    .count();
+        for (Map<String, LogDirDescription> directories : admin.describeLogDirs(nodes).allDescriptions().get().values()) {
+            for (LogDirDescription directory : directories.values()) {
+                partitions += directory.replicaInfos().keySet().stream()
+                        .filter(partition -> partition.topic().equals(given.topic))
+                        .count();
+            }
         }
         steps.report("partitions", partitions);
     }

@@ -34,6 +34,7 @@ final class Records {
     static Properties properties(String bootstrap, Object... pairs) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
+        properties.putAll(Logins.properties());
         for (int i = 0; i < pairs.length; i += 2) {
             properties.put(pairs[i], pairs[i + 1].toString());
         }

@@ -1,12 +1,20 @@
 // Helpers of all verbs: clients without log output, polling, bytes in base64.
 "use strict";
 
+const { readFileSync } = require("node:fs");
 const { Kafka, logLevel } = require("kafkajs");
 
 const TIMEOUT_MS = 30_000;
 
+// Return the settings of the login that the environment states; none for plain text.
+function login() {
+  if (!process.env.SLUICE_TEST_LOGIN) return {};
+  const { ca, mechanism, user, password } = JSON.parse(process.env.SLUICE_TEST_LOGIN);
+  return { ssl: { ca: readFileSync(ca) }, sasl: { mechanism: mechanism.toLowerCase(), username: user, password } };
+}
+
 function kafka(bootstrap) {
-  return new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING });
+  return new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, ...login() });
 }
 
 // Connect a client, use it, and disconnect it.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	. "sluice/tests/clients/driver"
 )
@@ -35,8 +37,23 @@ func within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Timeout)
 }
 
+// connection has the address and the login.
+func connection(call *Call) []kgo.Opt {
+	options := []kgo.Opt{kgo.SeedBrokers(call.Bootstrap)}
+	login := CurrentLogin()
+	if login == nil {
+		return options
+	}
+	mechanism := scram.Auth{User: login.User, Pass: login.Password}.AsSha512Mechanism()
+	if login.Mechanism == "PLAIN" {
+		mechanism = plain.Auth{User: login.User, Pass: login.Password}.AsMechanism()
+	}
+	return append(options, kgo.DialTLSConfig(login.TLS()), kgo.SASL(mechanism))
+}
+
 func client(call *Call, options ...kgo.Opt) *kgo.Client {
-	options = append(options, kgo.SeedBrokers(call.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	options = append(options, connection(call)...)
+	options = append(options, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	return Got(kgo.NewClient(options...))
 }
 
@@ -174,8 +191,8 @@ func fence(call *Call) {
 
 // transactionalOffsets uses the library's group transact session.
 func transactionalOffsets(call *Call) {
-	options := append(groupOptions(call, ""),
-		kgo.SeedBrokers(call.Bootstrap),
+	options := append(groupOptions(call, ""), connection(call)...)
+	options = append(options,
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.TransactionalID(call.Given.TransactionalID),
 		kgo.RequireStableFetchOffsets())

@@ -236,11 +236,17 @@ func clientQuotas(admin sarama.ClusterAdmin, call *Call) {
 func logDirs(admin sarama.ClusterAdmin, call *Call) {
 	nodes, _, err := admin.DescribeCluster()
 	Must(err)
+	var ids []int32
+	for _, node := range nodes {
+		ids = append(ids, node.ID())
+	}
 	count := 0
-	for _, directory := range Got(admin.DescribeLogDirs([]int32{nodes[0].ID()}))[nodes[0].ID()] {
-		for _, topic := range directory.Topics {
-			if topic.Topic == call.Given.Topic {
-				count += len(topic.Partitions)
+	for _, directories := range Got(admin.DescribeLogDirs(ids)) {
+		for _, directory := range directories {
+			for _, topic := range directory.Topics {
+				if topic.Topic == call.Given.Topic {
+					count += len(topic.Partitions)
+				}
 			}
 		}
 	}

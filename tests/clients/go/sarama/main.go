@@ -34,6 +34,14 @@ func settings() *sarama.Config {
 	config.Producer.Return.Successes = true
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.RequiredAcks = sarama.WaitForAll
+	if login := CurrentLogin(); login != nil {
+		config.Net.TLS.Enable = true
+		config.Net.TLS.Config = login.TLS()
+		config.Net.SASL.Enable = true
+		config.Net.SASL.Mechanism = sarama.SASLMechanism(login.Mechanism)
+		config.Net.SASL.User, config.Net.SASL.Password = login.User, login.Password
+		config.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{} }
+	}
 	return config
 }
 
