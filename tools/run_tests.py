@@ -146,7 +146,10 @@ class Suite:
     def _run_browser_and_commands(self) -> list[Outcome]:
         outcomes = [self._run_phase(BROWSER, is_shown=False)]
         subprocess.run(
-            [sys.executable, "-m", "tools.clients.build", "kafka-tools"], cwd=ROOT, capture_output=True, check=False
+            [sys.executable, "-m", "tools.clients.build", "kafka-tools", "kafka-broker"],
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
         )
         return [*outcomes, self._run_phase(COMMANDS, is_shown=False)]
 
