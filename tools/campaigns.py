@@ -143,6 +143,29 @@ TABLE = (
         needs="Java and Maven; 100 MB from Maven Central, once",
     ),
     Campaign(
+        "proxy-clients",
+        "run the client matrix through a proxy in front of Apache Kafka: one and three brokers, plain and SASL_SSL",
+        "20 minutes",
+        "after a change of sluice/proxy; ARGS: --brokers 3 --security ENDED, --direct, and those of pytest",
+        """
+        python -m tools.clients.build kafka-broker kafka-python-2 java-3.9 java-4 franz-go sarama kafkajs
+        python -m tools.proxy.matrix "$@"
+        """,
+        needs="Java and Maven, and the toolchains of the languages; 100 MB from Maven Central, once",
+    ),
+    Campaign(
+        "proxy-kills",
+        "kill brokers of Apache Kafka behind a proxy, and the proxy, under clients, and check their histories",
+        "10 minutes",
+        "after a change of sluice/proxy; ARGS: --seed 1, --direct",
+        """
+        python -m tools.clients.build kafka-broker
+        python -m tools.proxy.kills "$@"
+        """,
+        default="--kills 50 --proxy-kills 20",
+        needs="Java and Maven; 50 MB from Maven Central, once",
+    ),
+    Campaign(
         "scenarios",
         "run all built-in scenarios with real clients",
         "2 minutes",

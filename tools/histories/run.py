@@ -116,7 +116,7 @@ def play(seed: int, folder: Path | None = None, *, duration_s: float = DURATION_
 
 async def _play(seed: int, folder: Path | None, duration_s: float) -> History:
     random, history, loop = Random(seed), History(), asyncio.get_running_loop()
-    loop.set_exception_handler(_on_exception)
+    loop.set_exception_handler(on_exception)
     cluster = Cluster(random, folder)
     await cluster.start()
     await create_topics(cluster.broker, TOPIC, COPIES)
@@ -144,14 +144,14 @@ async def _play(seed: int, folder: Path | None, duration_s: float) -> History:
     if folder is not None:
         await cluster.kill()
     for committed_only in (False, True):
-        await _read_all(cluster.broker.bootstrap, history, committed_only=committed_only)
+        await read_all(cluster.broker.bootstrap, history, committed_only=committed_only)
     async with asyncio.timeout(_FINAL_READ_S):
         history.copies, history.copied_up_to = await read_copies(cluster.broker.bootstrap)
     await cluster.stop()
     return history
 
 
-def _on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Ignore errors of operations in futures that aiokafka does not await."""
     if not isinstance(context.get("exception"), ERRORS):
         loop.default_exception_handler(context)
@@ -168,7 +168,7 @@ def _start(workload: Workload) -> list[asyncio.Task[None]]:
     return tasks
 
 
-async def _read_all(bootstrap: str, history: History, *, committed_only: bool) -> None:
+async def read_all(bootstrap: str, history: History, *, committed_only: bool) -> None:
     """Record the whole log as one poll of each partition."""
     consumer = SluiceConsumer(bootstrap, Random(0), range(PARTITIONS), lambda: None, committed_only=committed_only)
     polls = [
