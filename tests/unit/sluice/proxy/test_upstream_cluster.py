@@ -14,13 +14,14 @@ from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
-from sluice.protocol.apis.metadata import MetadataResponse, MetadataResponseBroker
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
 from sluice.proxy.discovery import open_proxy
 from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.proxy.upstream_cluster import UpstreamCluster
 from sluice.web import load
+from tests.support.wire import frame
 
 HOST, PORT = "upstream", 9092
 OPTIONS = {"bootstrap.servers": f"{HOST}:{PORT}"}
@@ -123,6 +124,7 @@ def test_a_client_is_closed_if_the_broker_has_no_valid_address(
         async with proxy() as opened:
             monkeypatch.setattr(loop, "create_connection", fail)
             reader, writer = await asyncio.open_connection("127.0.0.1", opened.servers[1].endpoints[0].port)
+            writer.write(frame(MetadataRequest(), 9))
             assert await reader.read() == b""
             writer.close()
             await writer.wait_closed()
