@@ -124,7 +124,7 @@ def test_a_client_is_closed_if_the_broker_has_no_valid_address(
         async with proxy() as opened:
             monkeypatch.setattr(loop, "create_connection", fail)
             reader, writer = await asyncio.open_connection("127.0.0.1", opened.servers[1].endpoints[0].port)
-            writer.write(frame(MetadataRequest(), 9))
+            writer.write(frame(MetadataRequest(), 9, client_id="c", correlation_id=1))
             assert await reader.read() == b""
             writer.close()
             await writer.wait_closed()
