@@ -39,7 +39,7 @@ from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .forwarded_route import DecodedRoute, ForwardedRoute
 from .handlers import SASL_APIS, handlers_of
 from .known_topic import KnownTopic
-from .sasl_passthrough import SaslPassthrough
+from .sasl.passthrough import SaslPassthrough
 from .traffic import UpstreamTraffic
 from .upstream_connection import ForwardedContext, InFlight, UpstreamConnection
 from .upstream_connector import UpstreamConnector

@@ -33,9 +33,9 @@ from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
 
-from .authentication import Authentication
 from .forwarded_route import ForwardedRoute
-from .sasl_user import SaslObserver
+from .sasl.authentication import Authentication
+from .sasl.observer import SaslObserver
 from .traffic import UpstreamTraffic
 
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.

@@ -8,7 +8,7 @@ from sluice.client.network import sasl
 from sluice.client.network.connection import ResponsePool
 from sluice.client.network.tls import tls_context
 
-from .authentication import Authentication
+from .sasl.authentication import Authentication
 from .upstream_cluster import UpstreamCluster
 from .upstream_connection import UpstreamConnection
 

@@ -13,7 +13,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.config import admin_config
 from sluice.client.network.connection import Cancelable
 from sluice.config.broker_config import Config
-from sluice.proxy.authentication import LIFETIME_SINCE
+from sluice.proxy.sasl.authentication import LIFETIME_SINCE
 from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster
 from sluice.proxy.upstream_connection import UpstreamConnection

@@ -20,8 +20,8 @@ from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.apis.metadata import MetadataResponse, MetadataResponseBroker
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
-from sluice.proxy.authentication import CLIENT_ID
 from sluice.proxy.discovery import open_proxy
+from sluice.proxy.sasl.authentication import CLIENT_ID
 from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.virtual_time.event_loop import VirtualLoop
 from sluice.web import load as load_page

@@ -11,7 +11,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.errors import ErrorCode
-from sluice.proxy import sasl_user
+from sluice.proxy.sasl import observer
 from sluice.proxy.upstream_connection import UpstreamConnection
 from tests.support.records import fetch, produce
 from tests.support.sasl import (
@@ -284,7 +284,7 @@ def test_the_user_of_a_passed_authentication_is_known(exchange: Callable[[Client
 def test_a_mechanism_that_the_proxy_cannot_read_passes(
     version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delitem(sasl_user._MECHANISMS, "PLAIN")
+    monkeypatch.delitem(observer._MECHANISMS, "PLAIN")
     proxy = passing()
     for _ in range(2):
         client = proxy.client()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sluice.broker.security.sasl.mechanism import Mechanism
 from sluice.broker.security.sasl.scram import ScramServerMechanism
 from sluice.broker.security.sasl.scram_credentials import ScramCredentials, ScramMechanism
-from sluice.proxy.sasl_user import SaslObserver
+from sluice.proxy.sasl.observer import SaslObserver
 from tests.support.sasl import ScramClient, bearer, plain, token
 
 Tokens = list[tuple[bytes, bytes]]  # the client's and the broker's
