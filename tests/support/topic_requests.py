@@ -22,7 +22,7 @@ TIMEOUT_MS = 30_000
 TOPIC = 2  # as resource type of configs and ACLs
 _ANY, _LITERAL, _READ, _ALLOW = 1, 3, 3, 3
 # In place of ids: a Java client's UUIDs, as Kafka parses some of them.
-_MEMBER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+MEMBER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 class Target(NamedTuple):
@@ -347,7 +347,7 @@ def consumer_group_heartbeat(version: int, to: Target) -> Message:
     return request(
         "ConsumerGroupHeartbeat",
         group_id=f"consumer-{version}-{to.key}",
-        member_id=_MEMBER_ID if version else "",
+        member_id=MEMBER_ID if version else "",
         member_epoch=0,
         rebalance_timeout_ms=60_000,
         subscribed_topic_names=[to.name],
@@ -360,7 +360,7 @@ def consumer_group_heartbeat__owner(version: int, to: Target) -> Message:
     return request(
         "ConsumerGroupHeartbeat",
         group_id=f"consumer-{version}-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         member_epoch=1,
         topic_partitions=[{"topic_id": to.topic_id, "partitions": [0]}],
     )
@@ -371,7 +371,7 @@ def share_group_heartbeat(_version: int, to: Target) -> Message:
     return request(
         "ShareGroupHeartbeat",
         group_id=f"share-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         member_epoch=0,
         subscribed_topic_names=[to.name],
     )
@@ -381,7 +381,7 @@ def _topology(version: int, to: Target, use: str, *subtopologies: dict[str, Any]
     return request(
         "StreamsGroupHeartbeat",
         group_id=f"streams-{use}-{version}-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         member_epoch=0,
         rebalance_timeout_ms=60_000,
         process_id="process",
@@ -423,7 +423,7 @@ def streams_group_topology_description_update(_version: int, to: Target) -> Mess
     return request(
         "StreamsGroupTopologyDescriptionUpdate",
         group_id=f"description-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         topology_epoch=0,
         topology_description={
             "subtopologies": [{"subtopology_id": "0", "nodes": [node]}],
@@ -543,7 +543,7 @@ def share_fetch(_version: int, to: Target) -> Message:
     return request(
         "ShareFetch",
         group_id=f"share-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         share_session_epoch=0,
         max_wait_ms=0,
         min_bytes=0,
@@ -558,7 +558,7 @@ def share_fetch__forget(_version: int, to: Target) -> Message:
     return request(
         "ShareFetch",
         group_id=f"share-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         share_session_epoch=1,
         max_wait_ms=0,
         min_bytes=0,
@@ -572,7 +572,7 @@ def share_acknowledge(_version: int, to: Target) -> Message:
     return request(
         "ShareAcknowledge",
         group_id=f"share-{to.key}",
-        member_id=_MEMBER_ID,
+        member_id=MEMBER_ID,
         share_session_epoch=2,
         topics=[{"topic_id": to.topic_id, "partitions": [partition]}],
     )

@@ -75,12 +75,22 @@ class Session:
         return response
 
     def request(
-        self, request: Message, version: int | None = None, *, node: int | None = None, client_id: str = "differential"
+        self,
+        request: Message,
+        version: int | None = None,
+        *,
+        node: int | None = None,
+        client_id: str = "differential",
+        within_s: float = ANSWERED_WITHIN_S,
     ) -> Any:
-        """Send a request whose response is not compared; return the response, or None if the connection was closed."""
+        """Send a request whose response is not compared; return the response, or None if the connection was closed.
+
+        After `within_s` without a response, return NO_RESPONSE.
+        """
         node = min(self._cluster.addresses) if node is None else node
         client = self._client(node, client_id)
         api = api_of(type(request))
+        client.socket.settimeout(within_s)
         try:
             return client.call(request, api.max_version if version is None else version)
         except ConnectionError:
@@ -95,15 +105,22 @@ class Session:
         data = frame(request, version, client_id=client_id)
         self._client(min(self._cluster.addresses), client_id).socket.sendall(data)
 
-    def masked(self, response: Any) -> Any:
-        """Return a response as plain data whose symbols do not depend on earlier responses, for `note`."""
-        return "connection closed" if response is None else Masks(self._ports).message(response)
+    def masked(self, response: Any, *, ids: Iterable[bytes] = (), unordered: Iterable[str] = ()) -> Any:
+        """Return a response as plain data whose symbols do not depend on earlier responses, for `note`.
+
+        `ids` have the first symbols; `unordered` is as in `call`.
+        """
+        if response is None or response == NO_RESPONSE:
+            return "connection closed" if response is None else NO_RESPONSE
+        masks = Masks(self._ports)
+        for one in ids:
+            masks.symbol("id", one)
+        return _sorted(masks.message(response), frozenset(unordered))
 
     def _client(self, node: int, client_id: str) -> WireClient:
         client = self._clients.get((node, client_id))
         if client is None:
             client = self._clients[node, client_id] = WireClient(self._cluster.addresses[node], client_id)
-            client.socket.settimeout(ANSWERED_WITHIN_S)
         return client
 
     def eventually(

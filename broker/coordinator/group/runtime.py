@@ -108,12 +108,12 @@ class GroupRuntime(ABC):
         """Write a change already made; if that fails, restore the group and restart its sessions."""
         error = self.write(group_id, records) if records else ErrorCode.NONE
         if error:
-            self._restore(group_id)
+            self.restore(group_id)
         elif records and group_id in self.groups:
             self.state_journal.record_change(self.groups[group_id])
         return error
 
-    def _restore(self, group_id: str) -> None:
+    def restore(self, group_id: str) -> None:
         group = self.groups.pop(group_id, None)
         if group is not None:
             group.cancel_timers()

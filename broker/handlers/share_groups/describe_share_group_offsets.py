@@ -80,7 +80,11 @@ def _visible(
     ctx: RequestContext, broker: Broker, topics: list[api.DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
-    return {topic.topic_name: topic.partitions for topic in topics if topic.topic_name not in hidden}
+    visible: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        if topic.topic_name not in hidden:
+            visible.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
+    return {name: list(partitions) for name, partitions in visible.items()}
 
 
 def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: DescribedTopics) -> DescribedTopics:

@@ -50,6 +50,9 @@ def _session(
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(one.acknowledgement_batches for topic in topics for one in topic.partitions):
             return ErrorCode.INVALID_REQUEST
+        if len(requested) < sum(len(topic.partitions) for topic in topics):  # as in Kafka, an internal error
+            sessions.remove(member)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         return sessions.open(member, ctx.session.connection, requested)
     session = sessions.resume(member, request.share_session_epoch)
     if isinstance(session, ErrorCode) or request.share_session_epoch == FINAL_EPOCH:

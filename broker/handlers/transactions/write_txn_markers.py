@@ -30,7 +30,8 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
         ctx, AclOperation.ALTER, log_denied=False
     ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
     for marker in request.markers:
-        for name in _names(marker):
+        names = dict.fromkeys(_names(marker))  # a repeated partition gets one marker
+        for name in ctx.sliced(names):
             of_producer = codes.setdefault(marker.producer_id, {})
             if not authorized:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -48,6 +49,7 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
                 return _failed(ctx, request, invalid.code)
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset
+        ctx.free(names)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
         await_replication(broker.replicas, written, broker.config.integer("request.timeout.ms"), done)

@@ -180,17 +180,17 @@ class _Names:
     def _send(self, use: Use, version: int, target: Target) -> Any:
         session = self._session
         if use.in_transaction:
-            target = _in_transaction(session, use, version, target)
+            target = in_transaction(session, use, version, target)
         request = use.build(version, target)
         if use.is_answered:
             response = session.request(request, version)
-            return _plain(session.masked(response), target)
+            return plain(session.masked(response), target)
         session.send(request, version, client_id="acks=0")
         following = session.request(ApiVersionsRequest(), 0, client_id="acks=0")
         return "connection closed" if following is None else "no answer"
 
 
-def _in_transaction(session: Session, use: Use, version: int, target: Target) -> Target:
+def in_transaction(session: Session, use: Use, version: int, target: Target) -> Target:
     target = target._replace(key=f"{use.api}-{version}-{target.key}")
     request = InitProducerIdRequest(transactional_id=target.key, transaction_timeout_ms=60_000)
     response = session.request(request, 4)
@@ -202,16 +202,16 @@ def _in_transaction(session: Session, use: Use, version: int, target: Target) ->
     return target
 
 
-def _plain(value: Any, target: Target) -> Any:
+def plain(value: Any, target: Target) -> Any:
     if isinstance(value, dict):
         left_out = _VARIABLE_OF_INTERNAL if target.name in INTERNAL else ()
         return {
-            key: "..." if key in _VARIABLE or (key == "configs" and len(item) > 1) else _plain(item, target)
+            key: "..." if key in _VARIABLE or (key == "configs" and len(item) > 1) else plain(item, target)
             for key, item in value.items()
             if key not in left_out
         }
     if isinstance(value, list):
-        return [_plain(item, target) for item in value]
+        return [plain(item, target) for item in value]
     if isinstance(value, str):
         value = value.replace(target.log_dir, "<log dir>").replace(target.key, "<key>")
         value = value.replace(printed_uuid(target.topic_id), "<topic id>")
@@ -231,8 +231,8 @@ def _create(*names: str) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
 
 
-def _ready(session: Session) -> None:
-    """Create the coordinators' topics, and a topic that Streams groups read."""
+def make_coordinators_ready(session: Session) -> None:
+    """Create the coordinators' topics."""
     for key_type, key in ((0, "group"), (1, "transaction"), (2, "group:AAAAAAAAAAAAAAAAAAAAAQ:0")):
         session.eventually(
             FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]),
@@ -243,6 +243,11 @@ def _ready(session: Session) -> None:
     _loaded(session)
     for name in INTERNAL:
         session.wait_for_leaders(name)
+
+
+def ready(session: Session) -> None:
+    """Create the coordinators' topics, and a topic that Streams groups read."""
+    make_coordinators_ready(session)
     session.create_topic(SOURCE)
 
 
@@ -268,7 +273,7 @@ _JOURNAL = {"*.__sluice_journal*": "the topic of sluice's journal is read-only f
 
 @case(Layout(name="names without a topic"), explained=_JOURNAL)
 def names_without_a_topic(session: Session) -> None:
-    _ready(session)
+    ready(session)
     names = _Names(session, UNCREATABLE | ORDINARY, "missing")
     names.send([*_READS, *_DESTROYS])
     session.note("topics", names.existing())
@@ -276,7 +281,7 @@ def names_without_a_topic(session: Session) -> None:
 
 @case(Layout(name="names that no topic can have"))
 def names_that_no_topic_can_have(session: Session) -> None:
-    _ready(session)
+    ready(session)
     names = _Names(session, UNCREATABLE, "invalid")
     names.send(_CREATES)
     session.note("topics", names.existing())
@@ -284,7 +289,7 @@ def names_that_no_topic_can_have(session: Session) -> None:
 
 @case(Layout(name="names with a topic"), explained=_JOURNAL)
 def names_with_a_topic(session: Session) -> None:
-    _ready(session)
+    ready(session)
     ordinary = _Names(session, ORDINARY, "ordinary")
     ordinary.create()
     names = _Names(session, ORDINARY | _INTERNAL, "existing")
@@ -317,7 +322,7 @@ def names_that_collide_in_metrics_or_differ_by_case(session: Session) -> None:
 
 @case(Layout(name="names and a restart", on_disk=True), explained=_JOURNAL)
 def names_and_a_restart(session: Session) -> None:
-    _ready(session)
+    ready(session)
     session.create_topic(_KEPT, configs={"retention.ms": "-1"})
     kept = _Names(session, {_KEPT: _KEPT}, "kept")
     quota = EntryData(

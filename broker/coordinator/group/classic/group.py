@@ -310,18 +310,26 @@ class ClassicGroup(msgspec.Struct, eq=False):
         assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} -> {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
 
-    def begin_generation(self, now_ms: int) -> None:
+    def begin_generation(self, now_ms: int) -> bool:
+        """Begin the next generation; without a common protocol, return False and change only its id, as in Kafka."""
         self.generation_id += 1
-        self.protocol_name = self.select_protocol() if self.members else None
+        protocol_name = self.select_protocol() if self.members else None
+        if self.members and protocol_name is None:
+            return False
+        self.protocol_name = protocol_name
         self.update_subscribed_topics()
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
         self.pending_sync.clear()
+        return True
 
-    def select_protocol(self) -> str:
-        """Return the protocol that all members support and most prefer; of several, the first voted for."""
+    def select_protocol(self) -> str | None:
+        """Return the protocol that all members support and most prefer; of several, the first voted for.
+
+        None if a member cannot vote: a protocol that a member lists twice has more supporters than members.
+        """
         candidates = {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        return None if None in votes else votes.most_common(1)[0][0]
 
     def update_subscribed_topics(self) -> None:
         self.subscribed_topics = self._compute_subscribed_topics()

@@ -37,10 +37,10 @@ class ClassicMember(msgspec.Struct, eq=False):
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
+        return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
 
-    def vote(self, candidates: Collection[str]) -> str:
-        return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
+    def vote(self, candidates: Collection[str]) -> str | None:
+        return next((protocol.name for protocol in self.protocols if protocol.name in candidates), None)
 
     def end_session(self) -> None:
         if self.session is not None:

@@ -11,7 +11,9 @@ Follows the classic part of Kafka's GroupMetadataManager; group.py explains the 
 
 A disconnect does not remove a parked request: like Kafka, the broker does not read from the connection.
 
-Different on purpose: removing a member with a parked SyncGroup sends an error; Kafka never responds.
+Different on purpose: removing a member with a parked SyncGroup sends an error; Kafka never responds. A JoinGroup that
+fails because the members have no common protocol is not parked, so the member's session may expire; in Kafka it never
+does.
 """
 
 from collections.abc import Iterable
@@ -138,10 +140,11 @@ class ClassicProtocol:
             return _join_response(group, member, with_members=leads)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         member.awaiting_join = ctx
-        self._rebalance_or_complete_join(group)
-        return ctx.park_until_resumed()
+        return self._parked_join(ctx, member, self._rebalance_or_complete_join(group))
 
-    def _add(self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup, member_id: str) -> Outcome:
+    def _add(
+        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup, member_id: str
+    ) -> JoinGroupResponse | Outcome:
         member = ClassicMember(
             member_id,
             request.group_instance_id,
@@ -158,8 +161,13 @@ class ClassicProtocol:
             group.new_member_added = True
         group.add(member)
         self._restart_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self._rebalance_or_complete_join(group)
-        return ctx.park_until_resumed()
+        return self._parked_join(ctx, member, self._rebalance_or_complete_join(group))
+
+    def _parked_join(self, ctx: RequestContext, member: ClassicMember, error: ErrorCode) -> JoinGroupResponse | Outcome:
+        if not error:
+            return ctx.park_until_resumed()
+        member.awaiting_join = None
+        return join_error(ctx.version, UNKNOWN_MEMBER_ID, error)
 
     def _replace_static(
         self,
@@ -176,7 +184,10 @@ class ClassicProtocol:
         # With the old session timeout, as in Kafka.
         self.restart_session(group, member)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
-        if group.state is STABLE and group.select_protocol() == group.protocol_name:
+        selected = group.select_protocol()
+        if group.state is STABLE and selected is None:
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if group.state is STABLE and selected == group.protocol_name:
             # Nothing changes for the other members, so no rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
             error = self._runtime.write(group.group_id, [group.record(assignments)])
@@ -198,11 +209,7 @@ class ClassicProtocol:
                 response.leader = leader_before or ""
             return response
         member.awaiting_join = ctx
-        if group.state is PREPARING_REBALANCE:
-            self._complete_join_if_all_joined(group)
-        else:
-            self._prepare_rebalance(group)
-        return ctx.park_until_resumed()
+        return self._parked_join(ctx, member, self._rebalance_or_complete_join(group))
 
     def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
         restored = group.replace_static(member, old.member_id)
@@ -287,8 +294,8 @@ class ClassicProtocol:
         ]
         any_left = not all(response.error_code for response in responses)
         if isinstance(group, ClassicGroup) and any_left and group.state is not EMPTY:
-            self._rebalance_or_complete_join(group)
-        return responses
+            error = self._rebalance_or_complete_join(group)
+        return error or responses
 
     def _remove_leaving(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
@@ -326,17 +333,17 @@ class ClassicProtocol:
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
-    def _rebalance_or_complete_join(self, group: ClassicGroup) -> None:
-        if group.state is PREPARING_REBALANCE:
-            self._complete_join_if_all_joined(group)
-        else:
-            self._prepare_rebalance(group)
+    # An error is that of `_complete_join`. It is the response to the request that ends the round. As in Kafka, a timer
+    # that ends the round ignores it: the members get no response until their sessions expire.
 
-    def _complete_join_if_all_joined(self, group: ClassicGroup) -> None:
+    def _rebalance_or_complete_join(self, group: ClassicGroup) -> ErrorCode:
+        if group.state is not PREPARING_REBALANCE:
+            return self._prepare_rebalance(group)
         if not group.is_in_initial_rebalance and group.has_all_joined:
-            self._complete_join(group)
+            return self._complete_join(group)
+        return ErrorCode.NONE
 
-    def _prepare_rebalance(self, group: ClassicGroup) -> None:
+    def _prepare_rebalance(self, group: ClassicGroup) -> ErrorCode:
         if group.state is COMPLETING_REBALANCE:
             self._end_sync_round(group, ErrorCode.REBALANCE_IN_PROGRESS)
         if group.sync_timer is not None:
@@ -347,9 +354,10 @@ class ClassicProtocol:
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
         elif group.has_all_joined:
-            self._complete_join(group)
+            return self._complete_join(group)
         else:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
+        return ErrorCode.NONE
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         def end_delay() -> None:
@@ -365,7 +373,7 @@ class ClassicProtocol:
     def _end_join_round_in(self, group: ClassicGroup, delay_ms: int) -> None:
         group.join_timer = self._runtime.await_rebalance(delay_ms, partial(self._complete_join, group))
 
-    def _complete_join(self, group: ClassicGroup) -> None:
+    def _complete_join(self, group: ClassicGroup) -> ErrorCode:
         if group.join_timer is not None:
             group.join_timer.cancel()
         for member in list(group.members.values()):
@@ -374,12 +382,13 @@ class ClassicProtocol:
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none joined: they stay until their sessions expire.
             self._end_join_round_in(group, group.rebalance_timeout_ms)
-            return
-        group.begin_generation(self._runtime.now_ms())
+            return ErrorCode.NONE
+        if not group.begin_generation(self._runtime.now_ms()):
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         self._runtime.state_journal.record_change(group)
         if group.state is EMPTY:
             self._runtime.write(group.group_id, [group.record({})])
-            return
+            return ErrorCode.NONE
         for member in group.members.values():
             self._respond_to_join(
                 member, _join_response(group, member, with_members=group.leader_id == member.member_id)
@@ -389,6 +398,7 @@ class ClassicProtocol:
             group.pending_sync.add(member.member_id)
         expire = partial(self._sync_round_expired, group)
         group.sync_timer = self._runtime.await_rebalance(group.rebalance_timeout_ms, expire)
+        return ErrorCode.NONE
 
     def _sync_round_expired(self, group: ClassicGroup) -> None:
         for member_id in list(group.pending_sync):

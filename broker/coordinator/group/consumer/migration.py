@@ -161,7 +161,9 @@ class Migration:
         # As after a rebalance: `begin_generation` makes the group epoch the generation.
         classic.generation_id = group.group_epoch - 1
         classic.transition_to(PREPARING_REBALANCE, now_ms)
-        classic.begin_generation(now_ms)
+        if not classic.begin_generation(now_ms):
+            self._runtime.restore(group.group_id)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         classic.transition_to(STABLE, now_ms)
         for one in classic.members.values():
             target = group.target.get(one.member_id, {})

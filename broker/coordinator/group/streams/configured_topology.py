@@ -99,10 +99,19 @@ def _configured(subtopology: Subtopology, counts: "_Counts") -> ConfiguredSubtop
         repartition_source_topics=list(map(counts.decide, subtopology.repartition_source_topics)),
         state_changelog_topics=list(map(counts.decide, subtopology.state_changelog_topics)),
     )
+    for topics in (decided.repartition_source_topics, decided.state_changelog_topics):
+        _require_distinct([topic.name for topic in topics])
+        for topic in topics:
+            _require_distinct([config.key for config in topic.topic_configs])
     task_count = counts.largest_input(subtopology)
     return ConfiguredSubtopology(
         task_count, frozenset(inputs_of(subtopology)), bool(decided.state_changelog_topics), decided
     )
+
+
+def _require_distinct(names: Collection[str]) -> None:
+    if len({*names}) < len(names):
+        raise InvalidTopologyError("A topic or config is repeated.", ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _missing_internal_topics(

@@ -149,6 +149,8 @@ class StreamsProtocol:
         slot = find_slot(group, request, reported.owned)
         if isinstance(slot, HeartbeatError):
             return slot
+        if len(reported.client_tags or ()) < len(request.client_tags or ()):  # a repeated tag, as in Kafka
+            return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         topology = _topology(group, reported.topology)
         if isinstance(topology, HeartbeatError):
             return topology
@@ -276,14 +278,13 @@ def _reported_topology(sent: api.Topology | None) -> Topology | HeartbeatError |
     try:
         return None if sent is None else topology_of(sent)
     except InvalidTopologyError as error:
-        return HeartbeatError(error.error, str(error))
+        return error.response
 
 
 def _topology(group: StreamsGroup, topology: Topology | HeartbeatError | None) -> Topology | HeartbeatError:
     """Return the topology of the group; a member with an older one may stay."""
     if topology is None:
-        message = "The topology is null and the group topology is also null."
-        return group.topology or HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        return group.topology or HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     if isinstance(topology, HeartbeatError):
         return topology
     if group.topology is None:

@@ -47,7 +47,7 @@ class StreamsRebalance:
         try:
             return configure(topology, self.partition_count)
         except InvalidTopologyError as error:
-            return HeartbeatError(error.error, str(error))
+            return error.response
 
     # -- from a request to an assignment -------------------------------------------------------------------------------
 

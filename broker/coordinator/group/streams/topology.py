@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.protocol.apis import streams_group_heartbeat as heartbeat
 from sluice.protocol.apis.streams_group_heartbeat import Subtopology
 from sluice.protocol.errors import ErrorCode
@@ -32,6 +33,11 @@ class InvalidTopologyError(Exception):
     def __init__(self, message: str, error: ErrorCode = ErrorCode.STREAMS_INVALID_TOPOLOGY) -> None:
         super().__init__(message)
         self.error = error
+
+    @property
+    def response(self) -> HeartbeatError:
+        """The response; as in Kafka, that of an internal error has no message."""
+        return HeartbeatError(self.error, None if self.error is ErrorCode.UNKNOWN_SERVER_ERROR else str(self))
 
 
 class Topology(msgspec.Struct, frozen=True, dict=True):

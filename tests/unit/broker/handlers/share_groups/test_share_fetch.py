@@ -207,12 +207,18 @@ def test_partitions_of_all_sessions_are_limited() -> None:
     limit = ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert one.fetch(partitions=range(4)).error_code == limit
     one.epoch = 0
-    assert one.fetch(partitions=(0, 0, 1)).error_code == ErrorCode.NONE
+    assert one.fetch(partitions=(0, 1)).error_code == ErrorCode.NONE
     assert other.fetch(partitions=(0,)).error_code == ErrorCode.NONE
     assert one.fetch(topics=one.topics({1: [], 2: []})).error_code == limit
     assert one.fetch(topics=one.topics({0: [], 1: []})).error_code == ErrorCode.NONE
     assert other.fetch(share_session_epoch=-1).error_code == ErrorCode.NONE
     assert one.fetch(topics=one.topics({2: []})).error_code == ErrorCode.NONE
+
+
+def test_new_session_with_a_repeated_partition_fails(broker: VirtualBroker, topic: Topic) -> None:
+    member = ShareConsumer(broker, topic, "one")
+    assert member.fetch(partitions=(0, 0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(broker.broker.share_partitions.sessions) == 0
 
 
 def test_all_sessions_of_a_connection_end_with_it(broker: VirtualBroker, topic: Topic) -> None:

@@ -54,6 +54,12 @@ def test_each_partition_of_each_producer_has_its_own_result(broker: VirtualBroke
     assert [header.producer_id for header, _ in stored(broker)] == [7, 8]
 
 
+def test_repeated_partition_gets_one_marker(broker: VirtualBroker) -> None:
+    broker.topic()
+    assert codes(broker, 1, marker(7, 0, 0)) == {7: {("t", 0): 0}}
+    assert [header.producer_id for header, _ in stored(broker)] == [7]
+
+
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
 @pytest.mark.parametrize("version", range(3))
 def test_marker_ends_the_transaction_of_its_partition(broker: VirtualBroker, version: int, committed: bool) -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.coordinator.group.classic.group import EMPTY, PREPARING_REBALANCE, STABLE
+from sluice.broker.coordinator.group.classic.protocol import NEW_MEMBER_JOIN_TIMEOUT_MS
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
@@ -303,6 +305,60 @@ def test_timers_are_removed_when_the_last_member_leaves(broker: VirtualBroker) -
     for member in members:
         member.leave()
     assert (len(groups.rebalances), len(groups.heartbeats)) == (0, 0)
+
+
+# -- a member that lists a protocol twice: no protocol has as many supporters as there are members ---------------------
+
+TWICE = (protocol(), protocol())
+
+
+def newcomer(broker: VirtualBroker) -> Member:
+    """Return a new member of an empty group, whose initial rebalance is over."""
+    member = Member(broker, version=3)
+    member.send_join()
+    broker.advance(3_000)
+    return member
+
+
+def test_initial_rebalance_without_a_common_protocol_ends_with_the_join_timeout(broker: VirtualBroker) -> None:
+    member = Member(broker, version=3)
+    member.send_join(*TWICE)
+    broker.advance(NEW_MEMBER_JOIN_TIMEOUT_MS - 1)
+    assert (member.client.responses, classic_group(broker).state) == ([], PREPARING_REBALANCE)
+    broker.advance(1)
+    assert member.joined().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert classic_group(broker).state is EMPTY
+    settle_round([newcomer(broker)])
+
+
+def test_rejoin_without_a_common_protocol_fails(broker: VirtualBroker) -> None:
+    (member,) = settled_group(broker, 1)
+    member.send_join(*TWICE)
+    assert member.joined().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (classic_group(broker).state, classic_group(broker).generation_id) == (PREPARING_REBALANCE, 2)
+    other = Member(broker, version=3)
+    other.send_join()
+    assert other.joined().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    broker.advance(SESSION_MS)
+    settle_round([newcomer(broker)])
+
+
+def test_leave_that_ends_a_round_without_a_common_protocol_fails(broker: VirtualBroker) -> None:
+    member, leaving = settled_group(broker, 2)
+    member.send_join(*TWICE)
+    identity = MemberIdentity(member_id=leaving.member_id)
+    response = leaving.client.call(LeaveGroupRequest(group_id="group", members=[identity]), 5)
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert member.client.responses == []
+    assert [*classic_group(broker).members] == [member.member_id]
+
+
+def test_returning_static_member_without_a_common_protocol_fails(broker: VirtualBroker) -> None:
+    static_group(broker)
+    returning = Member(broker, instance_id="i0")
+    returning.send_join(*TWICE)
+    assert returning.joined().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert classic_group(broker).state is STABLE
 
 
 # -- static members ----------------------------------------------------------------------------------------------------

@@ -174,6 +174,8 @@ def test_a_problem_with_topics(given: Topology, existing: Mapping[str, int], sta
                          "index", id=f"copartition group with index {index}")
             for index in (1, -1)
         ),
+        pytest.param(topology(sub("0", "a", state_changelog_topics=("c", "c"))), ErrorCode.UNKNOWN_SERVER_ERROR,
+                     "repeated", id="repeated changelog topic"),
         pytest.param(fixed(-1, -1), ErrorCode.UNKNOWN_SERVER_ERROR, "at least 1", id="negative count"),
     ],
 )  # fmt: skip
