@@ -15,9 +15,9 @@ from sluice.broker.process import BrokerProcess
 from sluice.client.errors import KafkaException
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, format_value
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import SluiceError
 from sluice.proxy.discovery import open_proxy
-from sluice.proxy.properties import acts_in_proxy
+from sluice.proxy.properties import check_properties
 from sluice.proxy.server import ProxyOptions
 from sluice.proxy.upstream_cluster import UpstreamCluster
 from sluice.proxy.upstream_use import UpstreamUse
@@ -64,11 +64,6 @@ class Proxy(Broker):
             ConfigError: An unknown property, an invalid value, or a property that only brokers have.
         """
         given = config or {}
-        for name in given:
-            if not acts_in_proxy(name):
-                raise ConfigError(
-                    f"config: {name}: expected a property that acts in a proxy; the upstream sets this one"
-                )
         self._security = Security(tls=False, sasl=None, users=None, acls=None, config=given)
         defaults: dict[str, str | float] = {
             **self._security.properties(),
@@ -76,6 +71,7 @@ class Proxy(Broker):
             "sluice.journal.record.hashes": "true",
         }
         self._config = Config.of({**defaults, **given})
+        check_properties(self._config)
         self._admin_port = admin_port
         self._seed = seed
         self._server: BrokerProcess | None = None
@@ -93,7 +89,7 @@ class Proxy(Broker):
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         use = self._use = UpstreamUse(protects=self._protect_existing)
-        options = ProxyOptions(self._upstream, {}, None, use)
+        options = ProxyOptions(self._upstream, {}, None, use=use)
         server = await open_proxy(options, self._config, LoopClock(loop), random, loop, load_page, _STARTS_WITHIN_S)
         try:
             await use.begin(server.upstream)

@@ -46,8 +46,8 @@ class ProxyOptions(NamedTuple):
     upstream: Mapping[str, str]  # properties of a Kafka client, with bootstrap.servers
     ports: Mapping[int, int]  # by node id
     advertised_host: str | None
-    use: UpstreamUse | None = None  # notes what clients create
     sasl_passthrough: bool = False  # clients authenticate with the upstream brokers themselves
+    use: UpstreamUse | None = None  # notes what clients create
 
 
 class ProxyServer(BrokerProcess):
