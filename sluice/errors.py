@@ -46,6 +46,10 @@ class ProxyError(ClusterError):
     """An operation that a proxy does not have, because it needs a broker of sluice."""
 
 
+class ProxyFaultError(FaultError, ProxyError):
+    """A fault rule that a proxy does not have, because it needs a broker of sluice."""
+
+
 class NotRunningError(SluiceError):
     """A call on a broker that has not started, or has stopped."""
 

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from sluice.embedded.assertions.journal_assertions import last_events
-from sluice.embedded.options import BrokerOptions, started
+from sluice.embedded.options import BrokerOptions, has_upstream, started
 from sluice.embedded.sync_broker import SyncBroker
 from sluice.embedded.sync_handles import SyncScenario
+from sluice.errors import ProxyError
 
 
 class KafkaTestCase(unittest.TestCase):
@@ -35,7 +36,8 @@ class KafkaTestCase(unittest.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.kafka, self.kafka_scenario = self.enterContext(started(**self.kafka_options))
+        with _skipped_without_own_broker():
+            self.kafka, self.kafka_scenario = self.enterContext(started(**self.kafka_options))
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         name = self.id().rpartition(".")[2]
@@ -68,9 +70,21 @@ class KafkaTestCase(unittest.TestCase):
     @contextmanager
     def _journal_note(self) -> Iterator[None]:
         try:
-            yield
+            with _skipped_without_own_broker():
+                yield
         except unittest.SkipTest:
             raise
         except Exception as error:
             error.add_note(f"sluice journal: {last_events(self.kafka)}")
             raise
+
+
+@contextmanager
+def _skipped_without_own_broker() -> Iterator[None]:
+    """Skip a test that needs a broker of sluice, if SLUICE_KAFKA_UPSTREAM puts a proxy in its place."""
+    try:
+        yield
+    except ProxyError as error:
+        if not has_upstream():
+            raise
+        raise unittest.SkipTest(f"kafka-upstream: {error}") from None

@@ -8,6 +8,7 @@
 A broker is a SyncBroker with its own thread and event loop, so tests may be functions or coroutines of any plugin.
 """
 
+import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -67,7 +68,7 @@ def _kafka_started(request: pytest.FixtureRequest) -> "Iterator[Started]":
     from sluice.embedded.options import started
 
     item: pytest.Item = request.node
-    with _failing_without_traceback(item), started(**_options(item)) as begun:
+    with _failing_without_traceback(item), _skipped_without_own_broker(), started(**_options(item)) as begun:
         _add_to_report(item, begun.broker)
         yield begun
 
@@ -89,9 +90,9 @@ def kafka_scenario(_kafka_started: "Started") -> "SyncScenario":
 @pytest.fixture(scope="session")
 def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker]":
     """Provide one broker, at one address, for all tests of the session; each test finds its initial state."""
-    from sluice.embedded.sync_broker import SyncBroker
+    from sluice.embedded.options import session_broker
 
-    with SyncBroker() as broker:
+    with _skipped_without_own_broker(), session_broker() as broker:
         request.config.stash[_SESSION_BROKER] = broker
         yield broker
         del request.config.stash[_SESSION_BROKER]
@@ -117,6 +118,61 @@ def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClus
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
+    for option, variable in _UPSTREAM_OPTIONS.items():
+        value = config.getoption(option)
+        if value is not None:
+            _set_variable(config, variable, value)
+
+
+# -- a cluster in place of the brokers ---------------------------------------------------------------------------------
+
+_UPSTREAM = "SLUICE_KAFKA_UPSTREAM"
+_UPSTREAM_OPTIONS = {"kafka_upstream": _UPSTREAM, "kafka_upstream_config": f"{_UPSTREAM}_CONFIG"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sluice")
+    group.addoption(
+        "--kafka-upstream",
+        metavar="HOST:PORT,...",
+        help="Put a proxy in front of this cluster in place of each broker. Default: SLUICE_KAFKA_UPSTREAM.",
+    )
+    group.addoption(
+        "--kafka-upstream-config",
+        metavar="FILE",
+        help="Client properties with which the proxies connect. Default: SLUICE_KAFKA_UPSTREAM_CONFIG.",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    upstream = os.environ.get(_UPSTREAM)
+    return [f"sluice: proxies in front of {upstream}"] if upstream else []
+
+
+def _set_variable(config: pytest.Config, name: str, value: str) -> None:
+    before = os.environ.get(name)
+    os.environ[name] = value
+
+    def restore() -> None:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+    config.add_cleanup(restore)
+
+
+@contextmanager
+def _skipped_without_own_broker() -> Iterator[None]:
+    from .errors import ProxyError
+
+    try:
+        yield
+    except ProxyError as error:
+        pytest.skip(_skip_reason(error))
+
+
+def _skip_reason(error: BaseException) -> str:
+    return f"kafka-upstream: {error}"
 
 
 def _options(item: pytest.Item) -> "BrokerOptions":
@@ -161,9 +217,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     finally:
         broker = _session_broker(item)
         if broker is not None:
+            from sluice.embedded.upstream import raise_refused
+
             with _failing_without_traceback(item):
                 item.stash.get(_SESSION_OPTIONS, ExitStack()).close()
-                broker.reset()
+                try:
+                    raise_refused(broker)
+                finally:
+                    broker.reset()
 
 
 def _session_broker(item: pytest.Item) -> "SyncBroker | None":
@@ -198,14 +259,24 @@ def _add_to_report(item: pytest.Item, broker: "SyncBroker") -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    if call.excinfo is not None and not item.config.getoption("fulltrace"):
-        _hide_internal_frames(call.excinfo.value)
+    if call.excinfo is not None:
+        error = call.excinfo.value
+        if not item.config.getoption("fulltrace"):
+            _hide_internal_frames(error)
+        if os.environ.get(_UPSTREAM) and _needs_own_broker(error):
+            skip = pytest.skip.Exception(_skip_reason(error)).with_traceback(error.__traceback__)
+            call.excinfo = pytest.ExceptionInfo.from_exception(skip)
     report = yield
     if report.failed and (brokers := item.stash.get(_REPORTED_BROKERS, ())):
         from sluice.embedded.assertions.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
     return report
+
+
+def _needs_own_broker(error: BaseException) -> bool:
+    errors = sys.modules.get("sluice.errors")  # without an error, it is not loaded
+    return errors is not None and isinstance(error, errors.ProxyError)
 
 
 def _hide_internal_frames(error: BaseException) -> None:

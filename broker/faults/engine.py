@@ -27,7 +27,7 @@ from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer
 from sluice.config.broker_config import Config
-from sluice.errors import FaultError, SluiceError
+from sluice.errors import FaultError, ProxyFaultError, SluiceError
 from sluice.protocol.apis import API_KEYS
 
 from .connection_faults import ConnectionFaults
@@ -184,7 +184,7 @@ class FaultEngine(RuleOwner):
             fault = Fault(self, rule, rule.the_action, fault_id, random, self.now_ms)
             _check(fault, self.target_info)
         except RuleProblem as problem:
-            raise FaultError(f"{at}.{problem.path}", problem.problem) from None
+            raise _fault_error(problem, at) from None
         return fault
 
     def _route_opened(self, broker: Broker, routes: Routes, route: Route) -> None:
@@ -267,13 +267,22 @@ def check_rule(rule: Rule, target: TargetInfo, at: str) -> None:
     try:
         _check(Fault(None, rule, rule.the_action, "fault", Random(0), 0.0), target)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
-        raise FaultError(f"{at}.{problem.path}", problem.problem) from None
+        raise _fault_error(problem, at) from None
+
+
+class _ProxyRefusal(RuleProblem):
+    """A rule that needs a broker of sluice."""
+
+
+def _fault_error(problem: RuleProblem, at: str) -> FaultError:
+    kind = ProxyFaultError if isinstance(problem, _ProxyRefusal) else FaultError
+    return kind(f"{at}.{problem.path}", problem.problem)
 
 
 def _check(fault: Fault, target: TargetInfo) -> None:
     action = fault.action
     if target.is_proxy and action.PROXY_REFUSAL:
-        raise RuleProblem("action", f"{action.kind} is not possible in a proxy: {action.PROXY_REFUSAL}")
+        raise _ProxyRefusal("action", f"{action.kind} is not possible in a proxy: {action.PROXY_REFUSAL}")
     _check_fields(fault)
     for node_id in fault.match.brokers or ():
         check_node(target, node_id, "broker")

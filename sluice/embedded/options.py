@@ -10,11 +10,12 @@ admin_port  port of the admin HTTP server; 0 picks a free port
 tls, sasl, users, acls  as in `sluice.Broker`
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ConfigError, ProxyError, SluiceError
 from sluice.text.error_text import expected, unknown
 
 from .fault_control import raise_problem
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
     from sluice.broker.faults.rule import Rule
     from sluice.broker.scenarios.model import Scenario
+
+    from .upstream import Upstream
 
 
 class QuotaFields(TypedDict, total=False):
@@ -72,6 +75,9 @@ _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "users": ((Mapping,), 'passwords by user, such as {"alice": "alice-secret"}'),
     "acls": ((list, tuple), 'ACLs, such as [{"user": "alice", "allow": "Read", "topic": "orders"}]'),
 }
+# The switch is in the environment, which reaches unittest and the processes that a test starts.
+UPSTREAM = "SLUICE_KAFKA_UPSTREAM"
+UPSTREAM_CONFIG = "SLUICE_KAFKA_UPSTREAM_CONFIG"
 _OF_BROKER = ("admin_port", "seed", "tls", "sasl", "users", "acls")
 RUNNING_BROKER_OPTIONS = ("quota", "faults")  # can be applied to running brokers
 
@@ -106,10 +112,7 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
         brokers = options.get("brokers", int(own.pop("sluice.brokers")))
         config = {**own, **config}
     of_broker = {name: options[name] for name in _OF_BROKER if name in options}  # type: ignore[literal-required]
-    with (
-        SyncBroker(brokers, config=config, **of_broker) as broker,
-        applied(broker, options),
-    ):
+    with _broker(brokers, config, of_broker) as broker, applied(broker, options):
         if scenario is None:
             yield Started(broker, None)
             return
@@ -121,6 +124,36 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
         for step in run.steps:
             if step.problem:
                 raise SluiceError(f"scenario {scenario.name}: {step.what}: {step.problem}")
+
+
+def has_upstream() -> bool:
+    """Return whether proxies in front of a cluster are in place of brokers: `pytest --kafka-upstream`."""
+    return bool(os.environ.get(UPSTREAM))
+
+
+def session_broker() -> AbstractContextManager[SyncBroker]:
+    """Return the broker of a whole session, which is reset after each test."""
+    if not has_upstream():
+        return SyncBroker()
+    from .upstream import Wanted, new_proxy
+
+    return new_proxy(_upstream(), Wanted(1, {}, {}))
+
+
+def _broker(
+    brokers: int, config: Mapping[str, str | float], of_broker: Mapping[str, Any]
+) -> AbstractContextManager[SyncBroker]:
+    if not has_upstream():
+        return SyncBroker(brokers, config=config, **of_broker)
+    from .upstream import Wanted, proxy_for_test
+
+    return proxy_for_test(_upstream(), Wanted(brokers, config, of_broker))
+
+
+def _upstream() -> "Upstream":
+    from .upstream import Upstream
+
+    return Upstream(os.environ[UPSTREAM], os.environ.get(UPSTREAM_CONFIG))
 
 
 @contextmanager
@@ -167,5 +200,7 @@ def _quota(broker: SyncBroker, given: object) -> "SyncQuota":
 def _fault(broker: SyncBroker, index: int, rule: "AnyAction | Rule | Mapping[str, object] | str") -> "SyncFault":
     try:
         return broker.faults.add(rule)
+    except ProxyError:
+        raise
     except SluiceError as error:
         raise ConfigError(f"faults[{index}]: {error}") from None

@@ -26,7 +26,8 @@ TYPES_ONLY = {
     "sluice.broker.network.connection": "sluice.faults describes rules without asyncio, which takes 20 ms to import",
     "sluice.broker.network.socket_server": "as above",
     "sluice.broker.scenarios.report": "loaded when a scenario ends",
-    "sluice.embedded.sync_handles": "the pytest plugin is loaded by every run of pytest",
+    "sluice.embedded.sync_broker": "the pytest plugin is loaded by every run of pytest",
+    "sluice.embedded.sync_handles": "as above",
     "sluice.fleet.models.client_model": "a simulation loads it, not the help of its commands",
     "sluice.protocol.apis.produce": "loaded with the first Produce request",
 }
