@@ -3,6 +3,8 @@
 Values are kept as given, and interpreted when the rule is added (fault.py).
 """
 
+from functools import reduce
+from operator import or_
 from typing import Annotated
 
 import msgspec
@@ -17,6 +19,8 @@ from sluice.text.typed_decoding import DecodeError, read
 from .actions import KINDS, AnyAction
 from .fault import Action
 
+_ACTION = "an action, or the name of one with default fields"
+
 
 class _Named(msgspec.Struct):
     action: AnyAction
@@ -25,7 +29,7 @@ class _Named(msgspec.Struct):
 class Rule(Conditions, frozen=True):
     """A fault rule: an action, the requests, connections or brokers that it applies to, and how often."""
 
-    action: Annotated[AnyAction | str, Meta(description="an action, or the name of one with default fields")]
+    action: Annotated[AnyAction | str, Meta(description=_ACTION)]
 
     @property
     def the_action(self) -> Action:
@@ -53,6 +57,15 @@ def parse_rule(given: object, at: str) -> Rule:
 
 def rule_schema() -> dict[str, object]:
     return msgspec.json.schema(Rule)
+
+
+def proxy_rule_schema() -> dict[str, object]:
+    """Return the schema of a rule of a proxy, without the actions that it refuses."""
+    possible = reduce(or_, (kind for kind in KINDS.values() if not kind.PROXY_REFUSAL), str)
+    action = Annotated[possible, Meta(description=_ACTION)]  # type: ignore[valid-type]  # made at run time
+    namespace = {"__doc__": Rule.__doc__}
+    rule = msgspec.defstruct("Rule", [("action", action)], bases=(Conditions,), namespace=namespace, frozen=True)
+    return msgspec.json.schema(rule)
 
 
 # msgspec inspects these types at their first use, and crashes if two threads do so at once.

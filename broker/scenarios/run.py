@@ -57,8 +57,8 @@ class Run:
         self.state = RunState.NEW
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
-        if server.is_proxy:  # the upstream cluster has the topics; it may not have theirs
-            self._moments = [moment for moment in self._moments if not isinstance(moment.action, InitialTopic)]
+        if server.is_proxy:
+            self._moments = _moments_at_proxy(self._moments)
         self._clock = server.cluster.runtime.clock
         self._server = server
         self._context = ScenarioContext(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
@@ -105,14 +105,7 @@ class Run:
         if down:
             state = controller.state(down[0])
             return f"broker {down[0]}: expected {BrokerState.RUNNING.value} at the start, got {state.value}"
-        return self._proxy_problem() if self._server.is_proxy else None
-
-    def _proxy_problem(self) -> str | None:
-        """Return why the scenario cannot run in a proxy, in front of another cluster."""
-        if self.scenario.loses_records:
-            return "loses_records: not possible in a proxy, which cannot make the upstream cluster lose records"
-        refused = (moment for moment in self._moments if moment.action.proxy_refusal)
-        return next((f"{each.path}: not possible in a proxy: {each.action.proxy_refusal}" for each in refused), None)
+        return proxy_refusal(self.scenario) if self._server.is_proxy else None
 
     def report(self) -> RunReport:
         return RunReport(
@@ -214,6 +207,19 @@ class Run:
         if journal is not None:
             own = {"run": self.run_id, "scenario": self.scenario.name, "step": path, "what": what, "problem": problem}
             journal.add_cluster_event(_KIND, broker, **own)
+
+
+def proxy_refusal(scenario: Scenario) -> str | None:
+    """Return why a scenario cannot run in a proxy, in front of another cluster; None if it can."""
+    if scenario.loses_records:
+        return "loses_records: not possible in a proxy, which cannot make the upstream cluster lose records"
+    refused = (moment for moment in _moments_at_proxy(timeline(scenario).moments) if moment.action.proxy_refusal)
+    return next((f"{each.path}: not possible in a proxy: {each.action.proxy_refusal}" for each in refused), None)
+
+
+def _moments_at_proxy(moments: Iterable[Moment]) -> list[Moment]:
+    """Return the moments without topics at the start: the upstream cluster has the topics, and may not have theirs."""
+    return [moment for moment in moments if not isinstance(moment.action, InitialTopic)]
 
 
 class Runs:

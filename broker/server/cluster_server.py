@@ -22,7 +22,7 @@ from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import ClusterError, SluiceError, UnknownResourceError
 from sluice.protocol.errors import ErrorCode
 
-from .upstream_state import UpstreamState
+from .upstream_state import UpstreamClusterState, UpstreamState
 
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
@@ -89,6 +89,10 @@ class ClusterServer:
         """Return the addresses to listen on, and those to advertise where they differ."""
         number = node_id - self.config.integer("node.id")
         return self.config.listeners(number), self.config.advertised_listeners(number)
+
+    def upstream_cluster_state(self) -> UpstreamClusterState | None:
+        """Return the state of the cluster behind a proxy; None if this is no proxy."""
+        return None
 
     def upstream_state(self, node_id: int) -> UpstreamState | None:
         """Return the state of the broker behind a broker of a proxy; None if this is no proxy."""

@@ -1,12 +1,19 @@
-"""The broker behind a broker of a proxy, as metrics and the web page show it."""
+"""The cluster behind a proxy, as metrics, the admin API and the web page show it."""
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 
+class UpstreamClusterState(Struct, frozen=True, gc=False):
+    """`bootstrap` are the bootstrap servers; `controller_id` is what the cluster reports to clients."""
+
+    bootstrap: str
+    controller_id: int
+
+
 class UpstreamState(Struct, frozen=True, gc=False):
-    """Counters are totals since the proxy's start.
+    """The broker behind a broker of the proxy. Counters are totals since the start of that broker of the proxy.
 
     address: host and port
     is_reachable: whether the last connection to it was made

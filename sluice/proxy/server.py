@@ -18,7 +18,7 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.process import BrokerProcess
 from sluice.broker.server.cluster_server import ClusterServer
-from sluice.broker.server.upstream_state import UpstreamState
+from sluice.broker.server.upstream_state import UpstreamClusterState, UpstreamState
 from sluice.client.admin.topics import NewTopic as AdminNewTopic
 from sluice.client.errors import KafkaException
 from sluice.clock import Clock, sleep_ms
@@ -126,6 +126,11 @@ class ProxyServer(BrokerProcess):
         if host is None:
             return bound, self.config.advertised_listeners(node_id)
         return bound, [Endpoint(endpoint.name, host, endpoint.port) for endpoint in bound]
+
+    def upstream_cluster_state(self) -> UpstreamClusterState:
+        return UpstreamClusterState(
+            ",".join(self.upstream.config.names("bootstrap.servers")), self.upstream.controller_id
+        )
 
     def upstream_state(self, node_id: int) -> UpstreamState:
         broker, traffic = self.upstream.brokers[node_id], self._exchanges[node_id].traffic

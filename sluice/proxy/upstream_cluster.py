@@ -45,6 +45,7 @@ class UpstreamCluster:
         self.features_epoch = 0
         self.brokers: dict[int, UpstreamBroker] = {}  # also those that have left
         self.cluster_id = ""
+        self.controller_id = -1
         self.authenticate_versions: dict[int, int] = {}  # of the proxy's SaslAuthenticate, by node id
 
     async def refresh(self) -> list[int]:
@@ -52,6 +53,7 @@ class UpstreamCluster:
         request = request_of(MetadataRequest(topics=[], allow_auto_topic_creation=False), oldest=1)
         metadata = await self.calls.call(least_loaded, request, MetadataResponse, None)
         self.cluster_id = metadata.cluster_id or ""
+        self.controller_id = metadata.controller_id
         found = {
             each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
             for each in metadata.brokers

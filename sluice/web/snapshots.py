@@ -23,6 +23,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     counting: whether any quota exists; without one no usage is counted
     journal_size: number of events that the journal keeps; 0 without a journal
     looks_kept: number of snapshots that the points of a client cover
+    upstream: at a proxy, the bootstrap servers of the cluster behind it
     """
 
     cluster_id: str
@@ -32,6 +33,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     counting: bool
     journal_size: int
     looks_kept: int
+    upstream: str | None = None
 
 
 class Snapshot:
@@ -52,7 +54,7 @@ class Snapshot:
         bootstrap = ",".join(
             str(endpoint) if endpoint.host not in EVERYWHERE else f"localhost:{endpoint.port}" for endpoint in endpoints
         )
-        journal = server.cluster.journal
+        journal, behind = server.cluster.journal, server.upstream_cluster_state()
         return msgspec.json.encode(
             ClusterSeen(
                 cluster_id=server.cluster.cluster_id,
@@ -62,6 +64,7 @@ class Snapshot:
                 counting=any(manager.quotas_enabled for broker in server.brokers.values() for manager in broker.quotas),
                 journal_size=0 if journal is None else journal.size,
                 looks_kept=POINTS,
+                upstream=None if behind is None else behind.bootstrap,
             )
         )
 

@@ -29,7 +29,7 @@ class VirtualUpstream(UpstreamCluster):
             node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port, None)
             for node_id, server in broker.cluster_server.servers.items()
         }
-        self.cluster_id = broker.cluster.cluster_id
+        self.cluster_id, self.controller_id = broker.cluster.cluster_id, broker.cluster.controller_id
         self.config = admin_config({"bootstrap.servers": "upstream:9092", **properties})
         self.authenticate_versions = dict.fromkeys(self.brokers, LIFETIME_SINCE)
         self.features, self.features_epoch = dict(broker.cluster.features.by_name), broker.cluster.features.epoch

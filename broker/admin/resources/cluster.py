@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.controller.elections import Election
@@ -36,14 +36,27 @@ class Leader(Struct, forbid_unknown_fields=True):
     election: Literal["preferred", "unclean"] | None = None
 
 
+class UpstreamShown(Struct):
+    """The broker behind a broker of a proxy; `reachable` is whether the last connection to it was made."""
+
+    address: str
+    reachable: bool
+
+
 class BrokerShown(Struct):
-    """One broker; `fenced` is whether the controller considers it dead, `leads` the number of partitions it leads."""
+    """One broker.
+
+    fenced: whether the controller considers it dead
+    leads: number of partitions it leads; absent at a proxy
+    upstream: at a proxy, the broker behind it
+    """
 
     id: int
     state: Literal["running", "stopped", "isolated"]
     fenced: bool
     listeners: dict[str, str]
-    leads: int
+    leads: int | UnsetType = UNSET
+    upstream: UpstreamShown | UnsetType = UNSET
 
 
 class PartitionShown(Struct):
@@ -66,12 +79,17 @@ class TopicShown(Struct):
 
 
 class ClusterShown(Struct):
-    """The cluster: its brokers, and the partitions of its topics."""
+    """The cluster: its brokers, and the partitions of its topics.
+
+    topics: absent at a proxy, whose topics are those of the cluster behind it
+    upstream: at a proxy, the bootstrap servers of the cluster behind it
+    """
 
     cluster_id: str
     controller_id: int
     brokers: list[BrokerShown]
-    topics: list[TopicShown]
+    topics: list[TopicShown] | UnsetType = UNSET
+    upstream: str | UnsetType = UNSET
 
 
 async def _get_cluster(context: AdminContext, params: Nothing, body: Nothing) -> ClusterShown:
@@ -111,10 +129,13 @@ async def _lead(context: AdminContext, params: PartitionParams, body: Leader) ->
 
 def describe(server: ClusterServer) -> ClusterShown:
     cluster = server.cluster
+    brokers = [describe_broker(server, node_id) for node_id in server.servers]
+    if (behind := server.upstream_cluster_state()) is not None:
+        return ClusterShown(cluster.cluster_id, behind.controller_id, brokers, upstream=behind.bootstrap)
     return ClusterShown(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        brokers=[describe_broker(server, node_id) for node_id in server.servers],
+        brokers=brokers,
         topics=[
             TopicShown(topic.name, [describe_partition(partition) for partition in topic.partitions])
             for topic in cluster.topics.values()
@@ -124,14 +145,18 @@ def describe(server: ClusterServer) -> ClusterShown:
 
 def describe_broker(server: ClusterServer, node_id: int) -> BrokerShown:
     cluster = server.cluster
-    topics = cluster.topics.values()
-    return BrokerShown(
+    shown = BrokerShown(
         id=node_id,
         state=cluster.controller.state(node_id).value,
         fenced=node_id in cluster.fenced,
         listeners={endpoint.name: str(endpoint) for endpoint in server.servers[node_id].endpoints},
-        leads=sum(partition.leader == node_id for topic in topics for partition in topic.partitions),
     )
+    if (behind := server.upstream_state(node_id)) is not None:
+        shown.upstream = UpstreamShown(behind.address, behind.is_reachable)
+    else:
+        topics = cluster.topics.values()
+        shown.leads = sum(partition.leader == node_id for topic in topics for partition in topic.partitions)
+    return shown
 
 
 def describe_partition(partition: Partition) -> PartitionShown:

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.faults.fault import Fault, FaultState
-from sluice.broker.faults.rule import Rule, rule_schema
+from sluice.broker.faults.rule import Rule, proxy_rule_schema, rule_schema
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.errors import FaultError, SluiceError, UnknownResourceError
 from sluice.text.typed_decoding import DecodeError, read
@@ -82,7 +82,7 @@ async def _remove(context: AdminContext, params: FaultParams, body: Nothing) -> 
 
 
 async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> dict[str, object]:
-    return rule_schema()
+    return proxy_rule_schema() if context.server.is_proxy else rule_schema()
 
 
 def describe(fault: Fault) -> FaultShown:
@@ -150,7 +150,7 @@ OPERATIONS = (
     Operation.of("POST", _PATH, "Add one rule or several; either all are added, or none.", _add,
                  errors=(409,), documented_as=(Rule, Rules)),
     Operation.of("DELETE", _PATH, "Remove all rules.", _remove_all),
-    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule.", _get_schema),
+    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule with a possible action.", _get_schema),
     Operation.of("GET", f"{_PATH}/{{id}}", "Return a rule.", _get, errors=(404,)),
     Operation.of("DELETE", f"{_PATH}/{{id}}", "Remove a rule.", _remove, errors=(404,)),
 )

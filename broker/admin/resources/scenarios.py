@@ -9,6 +9,7 @@ from sluice.broker.admin.operation import AdminContext, Nothing, Operation, Refu
 from sluice.broker.scenarios.files import Entry, catalogued, entries, scenario_of
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport
+from sluice.broker.scenarios.run import proxy_refusal
 from sluice.errors import ScenarioError
 
 _PATH = "/api/v1/scenarios"
@@ -41,7 +42,7 @@ class WantedScenario(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CatalogueShown(msgspec.Struct):
-    """The scenarios of the catalogue."""
+    """The scenarios of the catalogue; at a proxy, those that it can run."""
 
     scenarios: list[Entry]
 
@@ -53,7 +54,10 @@ class RunsShown(msgspec.Struct):
 
 
 async def _get_catalogue(context: AdminContext, params: Nothing, body: Nothing) -> CatalogueShown:
-    return CatalogueShown(entries())
+    found = entries()
+    if context.server.is_proxy:
+        found = [entry for entry in found if not proxy_refusal(catalogued(entry.name))]
+    return CatalogueShown(found)
 
 
 async def _run(context: AdminContext, params: Nothing, body: RunRequest) -> RunReport:

@@ -61,7 +61,8 @@ def _title(state: State, display: Display, width: int) -> Text:
         *([] if cluster.counting else ["no quotas, so rates are not counted"]),
         *([display.problem] if display.problem else []),
     ]
-    text = Text(f"sluice {cluster.version}  {at}  ", style="bold")
+    product = "sluice" if cluster.upstream is None else f"sluice proxy of {cluster.upstream},"
+    text = Text(f"{product} {cluster.version}  {at}  ", style="bold")
     if notes:
         text.append(f"{', '.join(notes)}  ", style="yellow")
     text.append(f"{cluster.profile}  {cluster.bootstrap}", style="not bold")
@@ -87,6 +88,8 @@ def _broker(broker: BrokerNow, width: int) -> Text:
         f"  {broker.connections} connections, {broker.throttled} throttled  {short(broker.requests_per_s)} req/s"
         f"  in {short(broker.in_per_s)}B/s  out {short(broker.out_per_s)}B/s"
     )
+    if broker.upstream is not None and not broker.upstream.reachable:
+        text.append(f"  {broker.upstream.address} unreachable", style="red")
     text.truncate(width, overflow="ellipsis")
     return text
 

@@ -12,31 +12,42 @@ const TITLES = {
   isolate: "Disconnect the broker from the controller and the other brokers, but not from clients",
   rejoin: "Reconnect the broker to the controller and the other brokers",
 };
+const TITLES_AT_PROXY = {
+  start: "Open the port of the proxy again",
+  stop: "Close the port of the proxy and its connections; the upstream broker keeps running",
+  isolate: "Neither read nor send on connections of clients, which stay open; the upstream broker keeps running",
+  rejoin: "Read and send on connections of clients again",
+};
 
 export class Brokers {
   constructor() {
     this.problem = byId("broker-problem");
     const change = (path) => attempt(this.problem, () => send("POST", path));
-    this.rows = new Children(byId("broker-rows"), (broker) => new Row(broker.id, change));
+    this.rows = new Children(byId("broker-rows"), (broker) => new Row(broker, change));
   }
 
   show(brokers) {
+    setText(byId("broker-last"), brokers[0]?.upstream ? "Upstream broker" : "Partitions led");
     this.rows.show(brokers, (broker) => broker.id);
   }
 }
 
 class Row {
-  constructor(id, change) {
+  constructor({ id, upstream }, change) {
+    const titles = upstream ? TITLES_AT_PROXY : TITLES;
     this.where = el("small");
     this.state = el("span", { class: "badge" });
     this.fenced = el("small", { class: "sub" });
-    const cells = { requests: "Requests", in: "In", out: "Out", connections: "Connections", leads: "Partitions led" };
+    const cells = { requests: "Requests", in: "In", out: "Out", connections: "Connections", last: upstream ? "Upstream broker" : "Partitions led" };
     this.cells = Object.fromEntries(Object.entries(cells).map(([name, label]) => [name, cell(label, "number")]));
     this.connections = el("span");
     this.throttled = el("small", { class: "sub" });
     this.cells.connections.append(this.connections, this.throttled);
+    this.last = el("span");
+    this.lastNote = el("small", { class: "sub" });
+    this.cells.last.append(this.last, this.lastNote);
     this.buttons = Object.entries(LABELS).map(([action, label]) => [action, button(label,
-      () => change(`/api/v1/brokers/${id}/${action}`), { title: TITLES[action], "aria-label": `${label} broker ${id}` })]);
+      () => change(`/api/v1/brokers/${id}/${action}`), { title: titles[action], "aria-label": `${label} broker ${id}` })]);
     this.node = el("tr", { role: "row" },
       cell(null, "identity", el("b", {}, `broker ${id}`), this.where), cell(null, null, this.state, this.fenced),
       ...Object.values(this.cells), cell(null, "actions", ...this.buttons.map(([, node]) => node)));
@@ -52,7 +63,8 @@ class Row {
     setText(this.cells.out, bytesPerSecond(broker.out_per_s));
     setText(this.connections, count(broker.connections));
     setText(this.throttled, broker.throttled ? `${count(broker.throttled)} throttled` : "");
-    setText(this.cells.leads, count(broker.leads));
+    setText(this.last, broker.upstream ? broker.upstream.address : count(broker.leads));
+    setText(this.lastNote, broker.upstream ? behind(broker.upstream) : "");
     for (const [action, node] of this.buttons) {
       const can = broker.can.includes(action);
       if (!can && document.activeElement === node) node.dataset.hadFocus = "";
@@ -64,4 +76,8 @@ class Row {
       this.buttons.find(([, node]) => !node.hidden)?.[1].focus();
     }
   }
+}
+
+function behind({ reachable, in_flight: inFlight }) {
+  return reachable ? `${count(inFlight)} in flight` : "unreachable";
 }

@@ -72,7 +72,10 @@ function cluster(seen) {
   clients.clock.kept = seen.looks_kept;
   journal.cluster(seen);
   const fact = (label, value) => el("span", {}, `${label} `, el("b", {}, value));
-  byId("facts").replaceChildren(fact("bootstrap", seen.bootstrap), fact("quota profile", seen.profile), fact("version", seen.version));
+  const of = seen.upstream === null ? [] : [fact("in front of", seen.upstream), fact("cluster", seen.cluster_id)];
+  byId("facts").replaceChildren(...of, fact("bootstrap", seen.bootstrap), fact("quota profile", seen.profile), fact("version", seen.version));
+  setText(byId("product"), seen.upstream === null ? "sluice" : "sluice proxy");
+  document.title = seen.upstream === null ? "sluice" : `sluice proxy of ${seen.cluster_id}`;
 }
 
 enableTokenDialog();

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from sluice.broker.faults.rule import Rule, parse_rule, rule_schema
+from sluice.broker.faults.actions import KINDS
+from sluice.broker.faults.rule import Rule, parse_rule, proxy_rule_schema, rule_schema
 from sluice.errors import FaultError
 from tests.support.virtual_broker import VirtualBroker
 
@@ -156,6 +157,17 @@ def test_schema_describes_every_field() -> None:
     properties = definitions["Rule"]["properties"]
     assert list(properties) == list(Rule.__struct_fields__)
     assert not [name for name, each in properties.items() if not each.get("description")]
+
+
+def test_schema_for_a_proxy_lacks_only_the_refused_actions() -> None:
+    schema, of_proxy = rule_schema()["$defs"], proxy_rule_schema()["$defs"]
+    assert isinstance(schema, dict)
+    assert isinstance(of_proxy, dict)
+    refused = {kind.__name__ for kind in KINDS.values() if kind.PROXY_REFUSAL}
+    assert schema.keys() - of_proxy.keys() == refused
+    assert {**schema["Rule"], "properties": None} == {**of_proxy["Rule"], "properties": None}
+    fields = schema["Rule"]["properties"]
+    assert of_proxy["Rule"]["properties"] == fields | {"action": of_proxy["Rule"]["properties"]["action"]}
 
 
 def test_rule_survives_json() -> None:
