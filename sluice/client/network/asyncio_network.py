@@ -257,7 +257,9 @@ def _connect_error(error: OSError) -> Exception:
     if isinstance(error, ssl.SSLError):
         is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         return error if is_lost else SslAuthenticationException(str(error))
-    return OSError(os.strerror(error.errno)) if error.errno else error  # with the system's text instead of asyncio's
+    if error.errno:
+        return OSError(os.strerror(error.errno))  # with the system's text instead of asyncio's
+    return error if str(error) else OSError("connection lost during the TLS handshake")
 
 
 def _is_address(host: str) -> bool:

@@ -70,8 +70,9 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
     response = yield SaslHandshakeRequest(mechanism=mechanism)
     assert isinstance(response, SaslHandshakeResponse)
     if response.error_code:
-        offered = ", ".join(response.mechanisms)
-        raise exception_of(response.error_code, f"the broker does not accept {mechanism}; expected one of {offered}")
+        offered = response.mechanisms
+        accepted = f"expected one of {', '.join(offered)}" if offered else "its listener has no SASL"
+        raise exception_of(response.error_code, f"the broker does not accept {mechanism}; {accepted}")
     tokens = MECHANISMS[mechanism](options)
     token = next(tokens)
     while True:
