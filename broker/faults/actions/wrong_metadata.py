@@ -35,6 +35,7 @@ from sluice.protocol.types import ZERO_UUID
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose responses name the leader (KIP-951).
 _HINTS_SINCE = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
+_MAX_EPOCH = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
 _LATEST, _EARLIEST = (-1,), (-2, -4)
 _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
@@ -77,7 +78,7 @@ class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
         for partition in _matched_partitions(reply, hit.fault.match):
             if partition.leader_id != NO_LEADER:
                 partition.leader_id = _other(partition, nodes) if self.leader is None else self.leader
-                partition.leader_epoch = max(0, partition.leader_epoch + _STEPS[self.epoch])
+                partition.leader_epoch = min(max(0, partition.leader_epoch + _STEPS[self.epoch]), _MAX_EPOCH)
         return reply
 
 
@@ -108,7 +109,8 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
         for partition in hinted:
             assert partition.current_leader is not None
             partition.current_leader.leader_id = leader_id
-            partition.current_leader.leader_epoch -= self.epoch == "old"
+            if self.epoch == "old":
+                partition.current_leader.leader_epoch = max(-1, partition.current_leader.leader_epoch - 1)
         if isinstance(reply, ProduceResponse):
             reply.node_endpoints = [produce_api.NodeEndpoint(leader_id, at.host, at.port)]
         elif isinstance(reply, FetchResponse):

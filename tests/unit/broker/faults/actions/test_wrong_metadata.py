@@ -57,6 +57,13 @@ def test_metadata_has_a_wrong_leader_with_the_chosen_epoch(three: VirtualBroker,
     assert three.partition().leader == 1
 
 
+@pytest.mark.parametrize(("rule", "current", "expected"), [("new", 2**31 - 1, 2**31 - 1), ("old", 0, 0)])
+def test_a_wrong_epoch_is_a_valid_one(three: VirtualBroker, rule: Any, current: int, expected: int) -> None:
+    three.partition().leader_epoch = current
+    add(three, Rule(WrongLeader(epoch=rule), topic="t", partition=0))
+    assert metadata_leaders(three)[0] == (0, 2, expected)
+
+
 def test_metadata_has_the_chosen_leader(three: VirtualBroker) -> None:
     add(three, Rule(WrongLeader(leader=3), topic="t"))
     assert [leader for _, leader, _ in metadata_leaders(three)] == [3, 3]
