@@ -24,7 +24,7 @@ from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
-from sluice.client.errors import AuthenticationException
+from sluice.client.errors import KafkaException
 from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
@@ -277,7 +277,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         try:
             while not self._is_closed and reader.next_frame():
                 self._receive(reader.view, reader.start, reader.end)
-        except AuthenticationException as error:
+        except KafkaException as error:
             self._exchange.failed_to_connect(str(error))
             self.close()
             self._end_client()

@@ -351,8 +351,9 @@ class NetworkClient:
         except StopIteration:
             self._send_api_versions_request(connection, _LATEST_API_VERSIONS)
             return
-        except AuthenticationException as error:
-            self._disconnected(connection.node_id, str(error), authentication_error=error)
+        except KafkaException as error:  # as in Kafka, an error of another kind may be transient
+            failure = error if isinstance(error, AuthenticationException) else None
+            self._disconnected(connection.node_id, str(error), authentication_error=failure)
             return
         request = sasl.request_of(message)
         now_ms = self.clock.monotonic_ms()

@@ -27,6 +27,7 @@ HANDSHAKE_VERSION = 1
 AUTHENTICATE_VERSION = 0
 _NONCE_BYTES = 18
 _LEAST_ITERATIONS = 4096  # of Kafka's ScramMechanism
+_MOST_ITERATIONS = 100_000  # 50 ms of CPU; Kafka's brokers store at most 16,384
 
 
 def plain(options: Mapping[str, str]) -> Tokens:
@@ -43,9 +44,9 @@ def scram(hash_name: str, options: Mapping[str, str], nonce: str | None = None) 
     if not fields["r"].startswith(nonce):
         raise SaslAuthenticationException("the broker's nonce does not start with the client's")
     iterations = int(fields["i"])
-    if iterations < _LEAST_ITERATIONS:
+    if not _LEAST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
         raise SaslAuthenticationException(
-            f"the broker requires {iterations} SCRAM iterations; expected at least {_LEAST_ITERATIONS}"
+            f"the broker requires {iterations} SCRAM iterations; expected {_LEAST_ITERATIONS} to {_MOST_ITERATIONS}"
         )
     salted = hashlib.pbkdf2_hmac(hash_name, options["password"].encode(), b64decode(fields["s"]), iterations)
     final_bare = f"c=biws,r={fields['r']}"

@@ -46,7 +46,7 @@ class Authentication:
         """Return the frame to send after a response, or None after success.
 
         Raises:
-            AuthenticationException: The broker refuses the proxy.
+            KafkaException: The broker refuses the proxy.
             RemoteProtocolError: The response is malformed.
         """
         sent = self._sent

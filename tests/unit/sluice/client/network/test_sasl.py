@@ -44,7 +44,12 @@ INVALID_MESSAGES = {
     "too few iterations": (
         b"r=rOprNGfwEbeRWgbNEkqOx,s=AA==,i=1",
         b"",
-        "the broker requires 1 SCRAM iterations; expected at least 4096",
+        "the broker requires 1 SCRAM iterations; expected 4096 to 100000",
+    ),
+    "too many iterations": (
+        b"r=rOprNGfwEbeRWgbNEkqOx,s=AA==,i=2147483647",
+        b"",
+        "the broker requires 2147483647 SCRAM iterations; expected 4096 to 100000",
     ),
     "a wrong signature": (SERVER_FIRST, b"v=" + b64encode(bytes(32)), "SCRAM signature is invalid"),
     "an error": (SERVER_FIRST, b"e=other-error", "SCRAM signature is invalid"),

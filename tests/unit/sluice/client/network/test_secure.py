@@ -9,6 +9,7 @@ from sluice.client.admin import AdminClient
 from sluice.client.config import admin_config
 from sluice.client.errors import AuthenticationException, SaslAuthenticationException
 from sluice.errors import ConfigError
+from sluice.faults import Error
 
 USERS = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sluice.sasl.users": "alice:alice-secret"}
 
@@ -42,6 +43,18 @@ def test_unsupported_mechanism_fails_at_once() -> None:
     config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
     with pytest.raises(AuthenticationException, match="does not accept SCRAM-SHA-512; expected one of PLAIN"):
         testing.run(brokers_seen(config, sasl("SCRAM-SHA-512")))
+
+
+@pytest.mark.parametrize("api", ["SaslHandshake", "SaslAuthenticate"])
+def test_an_error_of_another_kind_is_retried(api: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> int:
+        async with Broker(config=USERS) as broker:
+            broker.faults.add(Error("UNKNOWN_SERVER_ERROR"), api=api, times=1)
+            async with AdminClient({"bootstrap.servers": broker.bootstrap, **sasl("PLAIN")}) as admin:
+                return len((await admin.describe_cluster(timeout_ms=20_000)).brokers)
+
+    assert testing.run(main()) == 1
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.rule import Rule
 from sluice.client.network.sasl import conversations
 from sluice.journal_events import Request
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
@@ -160,6 +162,18 @@ def test_a_refused_proxy_ends_its_clients_and_logs_it_once(
     (line,) = [record for record in caplog.records if record.name == "sluice.proxy"]
     assert (line.getMessage(), vars(line)["broker"]) == ("upstream broker unreachable", 1)
     assert reason in vars(line)["reason"]
+
+
+@pytest.mark.parametrize("api", ["SaslHandshake", "SaslAuthenticate"])
+def test_an_error_of_another_kind_ends_the_client(api: str, caplog: pytest.LogCaptureFixture) -> None:
+    upstream = secured()
+    upstream.cluster_server.faults.add(Rule(Error("UNKNOWN_SERVER_ERROR"), api=api))
+    client = VirtualProxy(upstream=upstream, properties=as_client()).client()
+    client.send(METADATA, 9)
+    upstream.advance(FAILURE_DELAY_MS)
+    assert not client.is_open
+    lines = [record.getMessage() for record in caplog.records if record.name == "sluice.proxy"]
+    assert lines == ["upstream broker unreachable"]
 
 
 def handshakes(broker: VirtualBroker) -> int:
