@@ -8,16 +8,22 @@ connection, more than a few log lines, and listeners without end.
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
+from functools import cache
 from random import Random
 from struct import Struct
+from typing import Any, NamedTuple
 
 from sluice.broker.faults.rule import parse_rule
+from sluice.broker.security.sasl.jaas import PLAIN_MODULE
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
-from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis import API_KEYS, ApiKey, api_of
 from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsResponse
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.apis.metadata import MetadataResponse, MetadataResponseBroker
+from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
+from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.proxy.discovery import open_proxy
@@ -50,16 +56,13 @@ _PASSED_ON = {IN_PIECES: 0.2, TO_PROXY: 6.0}
 _MOST_BROKERS = 100
 _MOST_LINES = 4
 
-_CONFIGS: tuple[tuple[str, ...], ...] = (
-    (),
-    (JOURNAL,),
-    ("quota.producer.default=100000", "quota.consumer.default=100000"),
-)
 _RULES: tuple[Mapping[str, object], ...] = (
     {"kind": "delay", "ms": 10, "when": "after"},
     {"kind": "error", "code": "UNKNOWN_SERVER_ERROR", "when": "after"},
     {"kind": "throttle", "throttle_time_ms": 10},
     {"kind": "unknown-leader"},
+    {"kind": "wrong-leader"},
+    {"kind": "stale-leader-hint"},
     {"kind": "empty-metadata"},
     {"kind": "offset-lie", "shift": 1},
     {"kind": "corrupt-records"},
@@ -67,7 +70,36 @@ _RULES: tuple[Mapping[str, object], ...] = (
 # Shares of random inputs. The proxy's own requests take the most time.
 _OTHERWISE_DELIVERED = 0.3
 _TO_PROXY = 0.01
-KINDS = len(_CONFIGS) + len(_RULES)
+_SASL_SHARE = 0.7  # of SASL's responses, and of those without an error
+
+
+class _Kind(NamedTuple):
+    config: tuple[str, ...] = ()
+    rule: Mapping[str, object] | None = None
+    passes_sasl: bool = False
+    authenticates: bool = False  # the proxy, by SASL
+
+
+_KINDS = (
+    _Kind(),
+    _Kind(config=(JOURNAL,)),
+    _Kind(config=("quota.producer.default=100000", "quota.consumer.default=100000")),
+    *(_Kind(rule=rule) for rule in _RULES),
+    _Kind(passes_sasl=True),
+    _Kind(authenticates=True),
+)
+_TOKENS = (
+    ("PLAIN", b"\0alice\0secret"),
+    ("SCRAM-SHA-256", b"n,,n=alice,r=nonce"),
+    ("OAUTHBEARER", b"n,,\x01auth=Bearer opaque\x01\x01"),
+    ("GSSAPI", b"`\x82ticket"),
+)
+_OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+_LOGIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f'{PLAIN_MODULE} required username="alice" password="secret";',
+}
 
 
 class _Upstream(asyncio.Protocol):
@@ -100,13 +132,18 @@ class _Upstream(asyncio.Protocol):
     def _respond(self, request: bytes) -> None:
         if self.transport is None:
             return
-        key, version = int.from_bytes(request[:2]), int.from_bytes(request[2:4])
-        header, _ = decode_prefix(RequestHeader, 1)(memoryview(request), 0, len(request))
-        correlation_id, self.is_of_proxy = header.correlation_id, header.client_id == CLIENT_ID
-        if self.is_of_proxy == (self._bench.delivery == TO_PROXY) and self._bench.answer is not None:
-            self._bench.deliver(self.transport, correlation_id)
-        elif self.is_of_proxy:
-            self.transport.write(_honest(key, version, correlation_id))
+        bench, key, version = self._bench, int.from_bytes(request[:2]), int.from_bytes(request[2:4])
+        try:
+            header, _ = decode_prefix(RequestHeader, 1)(memoryview(request), 0, len(request))
+        except RemoteProtocolError:  # a SASL token
+            header = RequestHeader()
+        is_login = bench.kind.authenticates and key in _OF_SASL
+        self.is_of_proxy = header.client_id == CLIENT_ID and not is_login
+        bench.is_reached |= not self.is_of_proxy
+        if bench.answer is not None and (is_login or self.is_of_proxy == (bench.delivery == TO_PROXY)):
+            bench.deliver(self.transport, header.correlation_id)
+        elif header.client_id == CLIENT_ID:
+            self.transport.write(_honest(key, version, header.correlation_id))
 
 
 def _honest(key: int, version: int, correlation_id: int) -> bytes:
@@ -116,18 +153,36 @@ def _honest(key: int, version: int, correlation_id: int) -> bytes:
             for api in API_KEYS.values()
         ]
         return framed(ApiVersionsResponse(api_keys=served), version, correlation_id)
+    if key in _OF_SASL:
+        return framed(API_KEYS[key].response(), version, correlation_id)
     assert key == ApiKey.METADATA
     brokers = [MetadataResponseBroker(node_id=each, host="127.0.0.1", port=_PORT + each) for each in _NODE_IDS]
     return framed(MetadataResponse(brokers=brokers, cluster_id="fuzz"), version, correlation_id)
 
 
 def framed(response: Message, version: int, correlation_id: int) -> bytes:
-    api = next(api for api in API_KEYS.values() if api.response is type(response))
+    api = api_of(type(response))
     parts: list[bytes | memoryview] = []
     encoder(ResponseHeader, api.response_header_version(version))(ResponseHeader(correlation_id=correlation_id), parts)
     encoder(api.response, version)(response, parts)
     body = b"".join(parts)
     return len(body).to_bytes(4) + body
+
+
+@cache
+def _request(key: int, version: int, number: int) -> bytes:
+    request = random_message(API_KEYS[key].request, version, Random(number))
+    return frame(request, version, client_id="fuzz", correlation_id=CORRELATION_ID + number)
+
+
+def _login(key: int, version: int) -> list[bytes]:
+    """Return a SASL exchange of a client, with or without headers, and another request."""
+    mechanism, token = _TOKENS[(key + version) % len(_TOKENS)]
+    handshake_version = version % 2
+    handshake = frame(SaslHandshakeRequest(mechanism=mechanism), handshake_version, client_id="fuzz")
+    raw = len(token).to_bytes(4) + token
+    with_header = frame(SaslAuthenticateRequest(auth_bytes=token), 1, client_id="fuzz", correlation_id=2)
+    return [handshake, with_header if handshake_version else raw, _request(key, version, 2)]
 
 
 class _Client(asyncio.Protocol):
@@ -159,28 +214,33 @@ class _Lines(logging.Handler):
 class _Bench:
     """A loop with one upstream and one proxy."""
 
-    def __init__(self, kind: int) -> None:
+    def __init__(self, kind: _Kind) -> None:
+        self.kind = kind
         self.loop = VirtualLoop(until=1e9, max_turns=10**12)
         self.connections: list[_Upstream] = []
         self.answer: bytes | None = None
         self.delivery = FRAMED
+        self.is_reached = False
         self.failures: list[str] = []
         self.loop.set_exception_handler(lambda _, context: self.failures.append(str(context)))
-        self.proxy = self.loop.run_until_complete(self._start(kind))
+        self.proxy = self.loop.run_until_complete(self._start())
 
-    async def _start(self, kind: int) -> ProxyServer:
+    async def _start(self) -> ProxyServer:
         for node_id in _NODE_IDS:
             await self.loop.create_server(lambda: _Upstream(self), "127.0.0.1", _PORT + node_id)
-        own = _CONFIGS[kind] if kind < len(_CONFIGS) else ()
-        config = Config.load(None, [f"listeners=PLAINTEXT://127.0.0.1:{_PROXY_PORT}", *own], {})
-        options = ProxyOptions({"bootstrap.servers": f"127.0.0.1:{_PORT + 1}"}, {}, None)
+        kind = self.kind
+        config = Config.load(None, [f"listeners=PLAINTEXT://127.0.0.1:{_PROXY_PORT}", *kind.config], {})
+        upstream = {"bootstrap.servers": f"127.0.0.1:{_PORT + 1}"} | (
+            _LOGIN if kind.passes_sasl or kind.authenticates else {}
+        )
+        options = ProxyOptions(upstream, {}, None, sasl_passthrough=kind.passes_sasl)
         proxy = await open_proxy(options, config, LoopClock(self.loop), Random(0), self.loop, load_page)
         await proxy.start()
         (self.follower,) = (
             task.get_coro() for task in asyncio.all_tasks() if "ProxyServer._follow" in str(task.get_coro())
         )
-        if kind >= len(_CONFIGS):
-            proxy.faults.add(parse_rule({"action": _RULES[kind - len(_CONFIGS)]}, "rule"))
+        if kind.rule is not None:
+            proxy.faults.add(parse_rule({"action": kind.rule}, "rule"))
         return proxy
 
     def deliver(self, transport: asyncio.Transport, correlation_id: int) -> None:
@@ -202,19 +262,13 @@ class _Bench:
     async def run(self, request: tuple[int, int], count: int) -> None:
         _, client = await self.loop.create_connection(_Client, "127.0.0.1", self.proxy.servers[1].endpoints[0].port)
         assert client.transport is not None
-        api, version = API_KEYS[request[0]], request[1]
-        for number in range(count):
-            client.transport.write(
-                frame(
-                    random_message(api.request, version, Random(number)),
-                    version,
-                    client_id="fuzz",
-                    correlation_id=CORRELATION_ID + number,
-                )
-            )
+        sent = _login(*request) if self.kind.passes_sasl else [_request(*request, number) for number in range(count)]
+        client.transport.write(b"".join(sent))
         await asyncio.sleep(_PASSED_ON.get(self.delivery, _PASSED_ON_S))
         self.answer = None
-        is_served = client.received or client.is_closed
+        is_served = client.received or client.is_closed or not self.is_reached
+        if not self.is_reached:  # the proxy itself responds
+            client.transport.abort()
         for connection in self.connections.copy():
             if connection.transport is not None and not connection.is_of_proxy:
                 connection.transport.close()
@@ -242,11 +296,11 @@ def run_response(data: bytes) -> None:
     if len(data) < HEADER.size:
         return
     kind, request, count, delivery = HEADER.unpack_from(data)
-    kind %= KINDS
+    kind %= len(_KINDS)
     bench = _benches.get(kind)
     if bench is None:
-        bench = _benches[kind] = _Bench(kind)
-    bench.answer, bench.delivery = data[HEADER.size :], delivery % DELIVERIES
+        bench = _benches[kind] = _Bench(_KINDS[kind])
+    bench.answer, bench.delivery, bench.is_reached = data[HEADER.size :], delivery % DELIVERIES, False
     lines = _Lines()
     log = logging.getLogger("sluice")
     log.addHandler(lines)
@@ -263,7 +317,7 @@ def run_response(data: bytes) -> None:
 
 def drop(kind: int) -> None:
     """Forget the proxy of a kind."""
-    bench = _benches.pop(kind % KINDS, None)
+    bench = _benches.pop(kind % len(_KINDS), None)
     if bench is not None:
         bench.close()
 
@@ -274,12 +328,18 @@ def random_input(random: Random) -> bytes:
     delivery = random.randrange(TO_PROXY) if random.random() < _OTHERWISE_DELIVERED else FRAMED
     if random.random() < _TO_PROXY:
         delivery = TO_PROXY
-    header = HEADER.pack(random.randrange(KINDS), request, random.randrange(_MOST_REQUESTS), delivery)
+    kind = random.randrange(len(_KINDS))
+    header = HEADER.pack(kind, request, random.randrange(_MOST_REQUESTS), delivery)
     key, version = REQUESTS[request]
+    if (_KINDS[kind].passes_sasl or _KINDS[kind].authenticates) and random.random() < _SASL_SHARE:
+        key, version = random.choice(_OF_SASL), random.randrange(2)
     if delivery == TO_PROXY:
         key = random.choice((ApiKey.METADATA, ApiKey.API_VERSIONS))
         version = API_KEYS[key].max_version
-    answer = framed(random_message(API_KEYS[key].response, version, random), version, CORRELATION_ID)
+    response: Any = random_message(API_KEYS[key].response, version, random)
+    if key in _OF_SASL and random.random() < _SASL_SHARE:
+        response.error_code = 0
+    answer = framed(response, version, CORRELATION_ID)
     return header + (answer[8:] if delivery in (FRAMED, TO_PROXY) else answer)
 
 
