@@ -149,7 +149,7 @@ class ForwardingExchange(Exchange):
         connection.unpark()
         self.begin_read(ctx)
         try:
-            super().dispatch(ctx, memoryview(frame), 0, len(frame))
+            self.dispatch(ctx, memoryview(frame), 0, len(frame))
         except RemoteProtocolError as error:
             connection.close(str(error))
         except Exception:

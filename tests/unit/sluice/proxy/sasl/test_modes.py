@@ -294,6 +294,15 @@ def test_the_user_of_a_passed_authentication_is_known(exchange: Callable[[Client
     assert not client.connection.ctx.upstream.passes_tokens  # type: ignore[attr-defined]
 
 
+def test_a_token_may_follow_its_handshake_at_once() -> None:
+    client = passing().client()
+    token = plain()
+    client.on_bytes = len
+    client.send_bytes(client.frame(SaslHandshakeRequest(mechanism="PLAIN"), 0) + len(token).to_bytes(4) + token)
+    assert client.is_open
+    assert client.connection.ctx.session.user == "alice"
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_mechanism_that_the_proxy_cannot_read_passes(
     version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
