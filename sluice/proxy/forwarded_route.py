@@ -17,12 +17,14 @@ _NO_TAGGED_FIELDS = b"\0"
 # Requests are not decoded in slices: few are decoded, and none larger than this unless a fault rule needs it.
 _MOST_READ_BYTES = 1 << 20
 _NEVER_LARGE = 2**31
+_SENT = Message()
+_NO_BYTES = memoryview(b"")
 # APIs whose requests the proxy itself reads.
 _READ = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 
 class ForwardedRoute(Route):
-    """A route that keeps the frame of the request that it has decoded last."""
+    """A route that keeps the frame of the request that it has decoded last, until it is sent."""
 
     __slots__ = ("_decode_request", "_end", "_last", "_reads", "_unread", "_view", "decode_response")
     _reads_all = False
@@ -37,7 +39,7 @@ class ForwardedRoute(Route):
         self.decode = self._receive
         self._reads: bool | None = None  # until the first request
         self._unread = self._last = api.request()  # in place of a request that nothing reads
-        self._view = memoryview(b"")
+        self._view = _NO_BYTES
         self._end = 0
 
     def frame_of(self, ctx: RequestContext, request: Message) -> bytes:
@@ -47,6 +49,7 @@ class ForwardedRoute(Route):
         """
         if request is self._last:
             body = self._view[self._end - ctx.request_bytes : self._end]
+            self._last, self._view = _SENT, _NO_BYTES  # do not keep a large request
             return b"".join((_SIZE.pack(len(body)), body))
         parts: list[bytes | memoryview] = [b"", ctx.session.id_as_sent]
         if self.flexible:

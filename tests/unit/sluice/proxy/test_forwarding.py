@@ -7,7 +7,9 @@ from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.errors import ErrorCode
+from sluice.proxy.forwarded_route import ForwardedRoute
 from tests.support.records import batch, fetch, produce
 from tests.support.virtual_broker import JOURNAL, Client
 from tests.support.virtual_proxy import VirtualProxy
@@ -65,6 +67,14 @@ def test_acks_0_is_forwarded_without_a_response(client: Client, proxy: VirtualPr
     client.send_together((produce(9, acks=0), 9), (produce(9), 9))
     assert [response.correlation_id for response in client.take_responses()] == [2]
     assert proxy.upstream.partition().log.log_end_offset == 2
+
+
+def test_a_sent_request_is_not_kept(client: Client) -> None:
+    client.call(produce(9, batch(b"x" * 1_000_000)), 9)
+    route = client.connection.ctx.route
+    assert isinstance(route, ForwardedRoute)
+    assert route._view.nbytes == 0
+    assert not isinstance(route._last, ProduceRequest)
 
 
 def test_requests_before_the_connection_is_made_wait(proxy: VirtualProxy) -> None:
