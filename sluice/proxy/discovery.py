@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 from sluice.broker.admin.server import LoadPage
 from sluice.client.config import ClientConfig
 from sluice.client.errors import AuthenticationException, KafkaException
+from sluice.client.metadata.cluster import Node
+from sluice.client.network.network_client import NetworkClient
 from sluice.clock import Clock, sleep_ms
-from sluice.config.broker_config import Config
+from sluice.config.broker_config import EVERYWHERE, Config
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
@@ -50,8 +52,7 @@ async def open_proxy(
     """Return a proxy that is not started yet; wait until the cluster responds, at most for `within_s`.
 
     Raises:
-        ConfigError: A property has no effect in a proxy.
-        ConfigError: A property does not fit the others.
+        ConfigError: A property has no effect in a proxy, or does not fit the others.
         SluiceError: The cluster does not accept the proxy, or does not respond in time.
     """
     check_properties(config)
@@ -60,7 +61,7 @@ async def open_proxy(
         if options.sasl_passthrough:
             _check_passthrough(upstream.config, config)
         async with asyncio.timeout(within_s):
-            versions = await _discover(upstream, clock)
+            versions = await _discover(upstream, clock, options, config)
         connector = UpstreamConnector(upstream, loop, passes_sasl=options.sasl_passthrough)
         return ProxyServer(config, clock, random, loop, load_page, connector, versions, options)
     except BaseException as error:
@@ -83,8 +84,63 @@ def _check_passthrough(upstream: ClientConfig, config: Config) -> None:
             raise ConfigError(f"--sasl-passthrough: {expected(accepted, f'{endpoint.name} ({protocol})')}")
 
 
-async def _discover(upstream: UpstreamCluster, clock: Clock) -> dict[int, dict[int, VersionRange]]:
-    problem = ""
+class _Unusable(KafkaException):
+    """An upstream that no further attempt can reach."""
+
+
+class _ConnectionReport:
+    """Logs each different failure of a connection once, as soon as it happens, until the cluster is known."""
+
+    def __init__(self, client: NetworkClient, options: ProxyOptions, config: Config) -> None:
+        self.is_over = False
+        self._client = client
+        self._options = options
+        self._config = config
+        self._logged: set[str | int] = set()  # reasons, and ids of brokers
+        client.listen(self._changed)
+
+    def log(self, reason: str) -> None:
+        if reason not in self._logged:
+            self._logged.add(reason)
+            log.warning("the upstream cluster does not respond; trying again", extra={"reason": reason})
+
+    def log_broker(self, node_id: int, reason: str) -> None:
+        if node_id not in self._logged:
+            self._logged.add(node_id)
+            log.warning("an upstream broker does not respond", extra={"broker": node_id, "reason": reason})
+
+    def _changed(self) -> None:
+        failure = self._client.last_failure
+        if failure is None or self.is_over:
+            return
+        node = failure.node
+        reason = f"{node.host}:{node.port}: {failure.reason}"
+        if failure.is_malformed:
+            self._client.metadata.fatal_error(_Unusable(f"{reason}; expected a response of a Kafka broker"))
+        elif node.id >= 0 and self._listens_on(node):
+            problem = f"broker {node.id} advertises {node.host}:{node.port}, on which the proxy listens"
+            self._client.metadata.fatal_error(_Unusable(f"{problem}; expected its own address (advertised.listeners)"))
+        elif self._client.authentication_error(node.id) is None and node.id >= 0:
+            self.log_broker(node.id, reason)
+        elif self._client.authentication_error(node.id) is None:
+            self.log(reason)
+
+    def _listens_on(self, node: Node) -> bool:
+        bound = self._config.listeners(node.id)
+        bound[0].port = self._options.ports.get(node.id, bound[0].port)
+        return (_loopback(node.host), node.port) in {(_loopback(each.host), each.port) for each in bound}
+
+
+def _loopback(host: str) -> str:
+    return "localhost" if host in EVERYWHERE or host in ("127.0.0.1", "::1") else host
+
+
+async def _discover(
+    upstream: UpstreamCluster, clock: Clock, options: ProxyOptions, config: Config
+) -> dict[int, dict[int, VersionRange]]:
+    client = upstream.admin.network.client
+    report = _ConnectionReport(client, options, config)
+    log.info("reading the brokers of the upstream cluster", extra={"upstream": options.upstream["bootstrap.servers"]})
     while True:
         try:
             node_ids = await upstream.refresh()
@@ -92,14 +148,18 @@ async def _discover(upstream: UpstreamCluster, clock: Clock) -> dict[int, dict[i
             some = next(iter(versions.values()))
             for node_id in node_ids:
                 if node_id not in versions:
-                    log.warning("an upstream broker does not respond", extra={"broker": node_id})
+                    report.log_broker(node_id, "no response in time")
+            report.is_over = True
             return {node_id: versions.get(node_id, some) for node_id in node_ids}
         except AuthenticationException as error:
+            failure = client.last_failure
+            where = "" if failure is None else f"{failure.node.host}:{failure.node.port}: "
+            raise SluiceError(f"--upstream: {where}{error}") from None
+        except _Unusable as error:
             raise SluiceError(f"--upstream: {error}") from None
         except KafkaException as error:
-            if str(error) != problem:
-                log.warning("the upstream cluster does not respond; trying again", extra={"reason": str(error)})
-            problem = str(error)
+            if client.last_failure is None:  # else it is logged
+                report.log(str(error))
         await sleep_ms(clock, _RETRY_MS)
 
 

@@ -202,9 +202,10 @@ class ProxyServer(BrokerProcess):
                     elif versions != self._versions[node_id]:
                         self.upgrade(node_id, versions)
             except (KafkaException, SluiceError) as error:
-                if str(error) != problem:
-                    log.warning("the upstream's brokers could not be read", extra={"reason": str(error)})
-                problem = str(error)
+                reason = str(self.upstream.admin.network.client.last_failure or error)
+                if reason != problem:
+                    log.warning("the upstream's brokers could not be read", extra={"reason": reason})
+                problem = reason
             else:
                 problem = ""
 

@@ -13,6 +13,7 @@ The connection ends with the client's, and the client's with it: by a TCP reset 
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
 from math import inf
 from struct import Struct
 from typing import Protocol, cast
@@ -122,6 +123,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._attempt: Cancelable | None = None  # to connect, from the first request on
         self._authentication: Authentication | None = None  # if the proxy authenticates itself
+        self._on_lost: Callable[[], object] | None = None
         self._authenticates_at_ms = inf  # again, monotonic
         self._session_ends = False  # the held request waits until the proxy has authenticated itself again
         self._is_ready = False  # connected and authenticated
@@ -134,6 +136,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._client = ctx.session.connection
         self.in_flight: deque[InFlight] = deque()
         self.passes_tokens = False  # whether the client sends SASL tokens without headers
+
+    @property
+    def client_address(self) -> str:
+        return self._client.peer
 
     @property
     def is_full(self) -> bool:
@@ -232,15 +238,19 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     # -- asyncio callbacks ---------------------------------------------------------------------------------------------
 
-    def connected(self, authentication: Authentication | None) -> None:
-        """Begin to send, after the authentication, if any."""
+    def connected(self, authentication: Authentication | None, on_lost: Callable[[], object]) -> None:
+        """Begin to send, after the authentication, if any; `on_lost` is called at the end of the connection."""
         self._attempt = None
+        if self._transport is None:  # lost already
+            on_lost()
+            return
+        self._on_lost = on_lost
         self._authentication = authentication
         if authentication is None:
             self._ready()
         else:
             self._write_now(authentication.first_request())
-        if self._is_closed and self._transport is not None:  # by the client, meanwhile
+        if self._is_closed:  # by the client, meanwhile
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -251,6 +261,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._on_lost is not None:
+            self._on_lost()
         self._traffic.open -= 1
         self._reader.close()
         if not self._is_closed:

@@ -3,16 +3,20 @@
 import asyncio
 import logging
 import ssl
+from functools import partial
 
 from sluice.client.network import sasl
-from sluice.client.network.connection import ResponsePool
+from sluice.client.network.asyncio_network import connect_error
+from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.client.network.tls import tls_context
 
 from .sasl.authentication import Authentication
-from .upstream_cluster import UpstreamCluster
+from .upstream_cluster import UpstreamBroker, UpstreamCluster
 from .upstream_connection import UpstreamConnection
 
 log = logging.getLogger("sluice.proxy")
+
+_LEADS_BACK = "the address leads back to this proxy; check advertised.listeners of the broker"
 
 
 class UpstreamConnector:
@@ -24,8 +28,16 @@ class UpstreamConnector:
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references
         self._unreachable: set[int] = set()  # node ids
+        self._local: dict[str, int] = {}  # own address of each connection -> node id
+        self._looped: dict[int, UpstreamBroker] = {}  # brokers whose address leads back to the proxy
 
-    def connect(self, node_id: int, connection: UpstreamConnection) -> "asyncio.Task[None]":
+    def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:
+        """Start to connect, unless the proxy itself is the client or the broker."""
+        looped = self._local.get(connection.client_address)
+        if looped is not None:
+            self._looped[looped] = self.upstream.brokers[looped]
+        if looped is not None or self._looped.get(node_id) == self.upstream.brokers[node_id]:
+            return self._loop.call_soon(connection.failed, _LEADS_BACK)
         task = self._loop.create_task(self._connect(node_id, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -57,17 +69,26 @@ class UpstreamConnector:
         name = broker.host if self._tls is not None else None
         try:
             async with asyncio.timeout(config.integer("socket.connection.setup.timeout.ms") / 1e3):
-                await self._loop.create_connection(
+                transport, _ = await self._loop.create_connection(
                     lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
                 )
-        except (OSError, OverflowError, ValueError) as error:  # the latter two: no valid port, no valid host name
-            connection.failed(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        except TimeoutError:
+            connection.failed("connection setup timed out")
             return
-        connection.connected(self._authentication(node_id))
+        except OSError as error:
+            connection.failed(str(connect_error(error, uses_tls=self._tls is not None)))
+            return
+        except (OverflowError, ValueError) as error:  # no valid port, no valid host name
+            connection.failed(str(error))
+            return
+        host, port, *_ = transport.get_extra_info("sockname")
+        address = f"{host}:{port}"
+        self._local[address] = node_id
+        connection.connected(self._authentication(node_id), partial(self._local.pop, address, None))
 
     def _authentication(self, node_id: int) -> Authentication | None:
         config = self.upstream.config
         if self.passes_sasl or not config.uses_sasl:
             return None
         conversations = sasl.conversations(config.text("sasl.mechanism"), config.sasl_options())
-        return Authentication(conversations, self.upstream.authenticate_versions[node_id])
+        return Authentication(conversations, self.upstream.authenticate_versions.get(node_id, 0))

@@ -10,6 +10,9 @@ from sluice.config.broker_config import Config
 from sluice.proxy.discovery import open_proxy
 from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.web import load as load_page
+from tests.support.certificates import certificates
+
+Properties = dict[str, str]
 
 
 @asynccontextmanager
@@ -37,3 +40,26 @@ async def running_proxy(
 def bootstrap_of(proxy: ProxyServer, listener: int = 0) -> str:
     """Return the addresses of a listener, by its place in `listeners`."""
     return ",".join(str(server.endpoints[listener]) for server in proxy.servers.values())
+
+
+def listener(protocol: str, **ssl: str) -> Properties:
+    """Return the properties of a broker's or a proxy's listener."""
+    return {
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "ssl.keystore.location": str(certificates().broker),
+        "ssl.truststore.location": str(certificates().ca),
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sluice.sasl.users": "alice:alice-secret,proxy:proxy-secret",
+        **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()},
+    }
+
+
+def client(protocol: str, user: str = "alice", mechanism: str = "SCRAM-SHA-256", **ssl: str) -> Properties:
+    """Return the properties of a client, or of the proxy as a client."""
+    given = {"security.protocol": protocol, **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()}}
+    if "SSL" in protocol:
+        given["ssl.truststore.location"] = str(certificates().ca)
+    if "SASL" in protocol:
+        given["sasl.mechanism"] = mechanism
+        given["sasl.jaas.config"] = f'Module required username="{user}" password="{user}-secret";'
+    return given

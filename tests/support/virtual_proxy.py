@@ -127,7 +127,7 @@ class VirtualConnector(UpstreamConnector):
         self.refuses = False
         self._last_port = 60_000
 
-    def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:  # type: ignore[override]
+    def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:
         return self._broker.loop.call_later(self.delay_ms / 1e3, lambda: self._made(node_id, connection))
 
     def _made(self, node_id: int, connection: UpstreamConnection) -> None:
@@ -139,7 +139,7 @@ class VirtualConnector(UpstreamConnector):
         transport = UpstreamTransport(connection, client)
         self.transports.append(transport)
         connection.connection_made(transport)
-        connection.connected(self._authentication(node_id))
+        connection.connected(self._authentication(node_id), lambda: None)
 
 
 class VirtualProxy(VirtualBroker):

@@ -16,7 +16,7 @@ from math import inf
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 
 from sluice.client.config import ClientConfig
-from sluice.client.errors import DisconnectException, KafkaException, SslAuthenticationException, TimeoutException
+from sluice.client.errors import DisconnectException, KafkaException, TimeoutException
 from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.clock import Clock, LoopClock
@@ -25,8 +25,8 @@ from sluice.protocol.message import Message
 from .connection import Cancelable, Connection
 from .connection_states import Address
 from .in_flight import Exchange, Request
-from .network_client import SOFTWARE_VERSION, Connector, NetworkClient
-from .tls import tls_context
+from .network_client import CHECK_PROTOCOL, SOFTWARE_VERSION, Connector, NetworkClient
+from .tls import handshake_error, tls_context
 
 log = logging.getLogger("sluice.client")
 
@@ -236,7 +236,7 @@ class AsyncioConnector:
                 lambda: connection, *address, ssl=self._tls, server_hostname=name
             )
         except OSError as error:
-            failed(_connect_error(error))
+            failed(connect_error(error, uses_tls=self._tls is not None))
             return
         except (OverflowError, ValueError) as error:  # not a port, or not an address
             failed(OSError(str(error)))
@@ -252,14 +252,14 @@ class AsyncioConnector:
         return task
 
 
-def _connect_error(error: OSError) -> Exception:
+def connect_error(error: OSError, *, uses_tls: bool) -> Exception:
     """Distinguish a TLS failure from a connection lost in the handshake."""
+    is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) or (uses_tls and not error.errno)
+    if is_lost and not isinstance(error, TimeoutError):
+        return OSError(f"the broker closed the connection during the TLS handshake; {CHECK_PROTOCOL}")
     if isinstance(error, ssl.SSLError):
-        is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
-        return error if is_lost else SslAuthenticationException(str(error))
-    if error.errno:
-        return OSError(os.strerror(error.errno))  # with the system's text instead of asyncio's
-    return error if str(error) else OSError("connection lost during the TLS handshake")
+        return handshake_error(error)
+    return OSError(os.strerror(error.errno)) if error.errno else error  # with the system's text instead of asyncio's
 
 
 def _is_address(host: str) -> bool:

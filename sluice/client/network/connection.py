@@ -12,10 +12,13 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import POOL_FREE_BYTES, Buffer, FramePool, FrameReader
 
 from .in_flight import Exchange
+from .tls import connection_error
 
 # Requests up to this size are joined: copying them costs less than a second send and a second read at the broker.
 _JOIN_BYTES = 16 * 1024
 _LARGEST_FRAME_BYTES = 2**31 - 1
+# Before the connection is ready; Kafka's largest SASL token has 512 KiB. It recognizes servers of other protocols.
+_LARGEST_SETUP_BYTES = 1 << 20
 _LEAST_BUFFER_BYTES = 4096
 
 
@@ -63,7 +66,8 @@ class Connection(asyncio.BufferedProtocol):
         self.node_id = node.id
         self._events = events
         self._pool = pool
-        self._reader = FrameReader(pool, _LARGEST_FRAME_BYTES)
+        self._reader = FrameReader(pool, _LARGEST_SETUP_BYTES)
+        self._reader.limit(_LARGEST_SETUP_BYTES, "the first response")
         self._transport: asyncio.Transport | None = None
         self.attempt: Cancelable | None = None  # until connected
         self.in_flight: deque[Exchange] = deque()
@@ -87,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._reader.close()
         if not self.is_closed:
-            self._events.connection_lost(self, exc)
+            self._events.connection_lost(self, connection_error(exc))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.get_buffer()
@@ -113,6 +117,9 @@ class Connection(asyncio.BufferedProtocol):
         self._events.connection_writable(self)
 
     # -- methods for the NetworkClient ---------------------------------------------------------------------------------
+
+    def accept_large_responses(self) -> None:
+        self._reader.limit(_LARGEST_FRAME_BYTES, "int32")
 
     def is_overwritten(self, view: memoryview) -> bool:
         return view is self._pool.scratch

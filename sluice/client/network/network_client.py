@@ -63,6 +63,7 @@ from .throttle_metrics import ThrottleTimes
 log = logging.getLogger("sluice.client")
 
 SOFTWARE_NAME = "sluice"
+CHECK_PROTOCOL = "check security.protocol"
 
 
 def software_version(version: str) -> str:
@@ -81,6 +82,7 @@ _LARGEST_CORRELATION_ID = 2**31 - 1
 class ConnectionFailure(NamedTuple):
     node: Node
     reason: str
+    is_malformed: bool = False  # the first response is not Kafka's
 
     def __str__(self) -> str:
         return f"{self.node}: {self.reason}"
@@ -387,6 +389,7 @@ class NetworkClient:
             self._disconnected(node_id, f"ApiVersions failed with error {response.error_code}")
         else:
             self._versions[node_id] = NodeApiVersions(response)
+            self._connections[node_id].accept_large_responses()
             self.states.ready(node_id)
             self.last_failure = None
             self._arm(self.clock.monotonic_ms())
@@ -420,10 +423,16 @@ class NetworkClient:
 
     def connection_broken(self, connection: Connection, error: RemoteProtocolError) -> None:
         if not connection.is_closed:
-            self._disconnected(connection.node_id, str(error))
+            self._disconnected(connection.node_id, str(error), is_malformed=connection.node_id not in self._versions)
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
-        self._disconnected(connection.node_id, str(error or "the broker closed the connection"))
+        node_id = connection.node_id
+        refusal = error if isinstance(error, AuthenticationException) and node_id not in self._versions else None
+        reason = str(error or "the broker closed the connection")
+        answered = connection.next_correlation_id - len(connection.in_flight)
+        if refusal is None and connection.in_flight and (node_id not in self._versions or answered <= 1):
+            reason += f"; {CHECK_PROTOCOL}"  # as of a broker that requires SASL, which responds to ApiVersions only
+        self._disconnected(node_id, reason, authentication_error=refusal)
 
     def _disconnected(
         self,
@@ -431,6 +440,7 @@ class NetworkClient:
         reason: str,
         *,
         timed_out: bool = False,
+        is_malformed: bool = False,
         authentication_error: AuthenticationException | None = None,
     ) -> None:
         now_ms = self.clock.monotonic_ms()
@@ -441,7 +451,7 @@ class NetworkClient:
         state = self.states.get(node_id)
         assert state is not None
         if state.is_last_address:
-            self.last_failure = ConnectionFailure(connection.node, reason)
+            self.last_failure = ConnectionFailure(connection.node, reason, is_malformed)
         if authentication_error is not None:
             self.states.authentication_failed(node_id, now_ms, authentication_error)
             self.metadata.fatal_error(authentication_error)

@@ -71,9 +71,9 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
     response = yield SaslHandshakeRequest(mechanism=mechanism)
     assert isinstance(response, SaslHandshakeResponse)
     if response.error_code:
-        offered = response.mechanisms
-        accepted = f"expected one of {', '.join(offered)}" if offered else "its listener has no SASL"
-        raise exception_of(response.error_code, f"the broker does not accept {mechanism}; {accepted}")
+        offered = f"expected one of {', '.join(response.mechanisms)}"
+        hint = offered if response.mechanisms else "check security.protocol"  # a listener without SASL has none
+        raise exception_of(response.error_code, f"the broker does not accept {mechanism}; {hint}")
     tokens = MECHANISMS[mechanism](options)
     token = next(tokens)
     while True:

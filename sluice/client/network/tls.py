@@ -4,6 +4,10 @@ import ssl
 from collections.abc import Callable
 
 from sluice.client.config import ClientConfig
+from sluice.client.errors import SslAuthenticationException
+
+_ALERT = "_ALERT_"
+_NO_TLS = frozenset({"HTTP_REQUEST", "UNEXPECTED_MESSAGE", "WRONG_VERSION_NUMBER"})
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
@@ -16,6 +20,30 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
         password = config.text_or_none("ssl.key.password")
         _use(config, "ssl.keystore.location", lambda: context.load_cert_chain(keystore, password=password))
     return context
+
+
+def connection_error(error: Exception | None) -> Exception | None:
+    """Return the error of a connection that was made, with the system's text.
+
+    In TLS 1.3 a broker refuses a client's certificate after the client has completed the handshake.
+    """
+    if isinstance(error, ssl.SSLError) and _ALERT in (error.reason or ""):
+        return handshake_error(error)
+    return OSError(error.strerror) if isinstance(error, OSError) and error.strerror else error
+
+
+def handshake_error(error: ssl.SSLError) -> SslAuthenticationException:
+    reason = error.reason or ""
+    _, alert, what = reason.partition(_ALERT)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return SslAuthenticationException(f"certificate verify failed: {error.verify_message}")
+    if alert:
+        hint = "; check ssl.keystore.location" if "CERTIFICATE" in what or what == "UNKNOWN_CA" else ""
+        text = what.lower().replace("_", " ")
+        return SslAuthenticationException(f"the broker refused the TLS handshake ({text}){hint}")
+    if reason in _NO_TLS:
+        return SslAuthenticationException("the broker does not respond with TLS; check security.protocol")
+    return SslAuthenticationException(str(error))
 
 
 def _trust(context: ssl.SSLContext, location: str | None, certificates: str | None) -> None:

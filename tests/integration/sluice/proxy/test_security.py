@@ -5,33 +5,7 @@ import pytest
 from sluice import Broker
 from sluice.client.admin import AdminClient
 from tests.support.certificates import certificates
-from tests.support.proxy_over_sockets import bootstrap_of, running_proxy
-
-Properties = dict[str, str]
-
-
-def listener(protocol: str, **ssl: str) -> Properties:
-    """Return the properties of a broker's or a proxy's listener."""
-    return {
-        "listeners": f"{protocol}://127.0.0.1:0",
-        "ssl.keystore.location": str(certificates().broker),
-        "ssl.truststore.location": str(certificates().ca),
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-        "sluice.sasl.users": "alice:alice-secret,proxy:proxy-secret",
-        **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()},
-    }
-
-
-def client(protocol: str, user: str = "alice", mechanism: str = "SCRAM-SHA-256", **ssl: str) -> Properties:
-    """Return the properties of a client, or of the proxy as a client."""
-    given = {"security.protocol": protocol, **{f"ssl.{name.replace('_', '.')}": value for name, value in ssl.items()}}
-    if "SSL" in protocol:
-        given["ssl.truststore.location"] = str(certificates().ca)
-    if "SASL" in protocol:
-        given["sasl.mechanism"] = mechanism
-        given["sasl.jaas.config"] = f'Module required username="{user}" password="{user}-secret";'
-    return given
-
+from tests.support.proxy_over_sockets import Properties, bootstrap_of, client, listener, running_proxy
 
 # What the broker's side needs, and what its client needs.
 SIDES = {
