@@ -66,6 +66,7 @@ class Broker(BrokerNode):
         advertised: Mapping[int, tuple[int, int]],
         served: Mapping[int, tuple[int, int]],
         node_id: int | None = None,
+        new_throttler: type[Throttler] = Throttler,
     ) -> None:
         """`advertised` and `served`: the first and last version of each API, by key."""
         super().__init__(cluster, node_id)
@@ -76,9 +77,14 @@ class Broker(BrokerNode):
         self.profile = PROFILES[config.text("quota.profile")]
         self._quota_resolver = QuotaResolver(config, self.profile.empty_client_id)
         self.quotas = QuotaManagers(config, self.profile.rate, self._quota_resolver.rules_of, cluster.quota_stores)
-        histograms = ThrottleHistograms(config.integer("sluice.metrics.client.ids.max"))
-        self.throttler = Throttler(
-            self.profile, self.quotas, cluster.controller_quotas, self.clock, histograms, cluster.journal
+        self.throttler = new_throttler(
+            self.profile,
+            self.quotas,
+            cluster.controller_quotas,
+            self.clock,
+            ThrottleHistograms(config.integer("sluice.metrics.client.ids.max")),
+            cluster.journal,
+            is_shadow=config.text("sluice.quota.mode") == "shadow",
         )
         self.selects_replicas = config.value("replica.selector.class") == RACK_AWARE
         self.advertised = advertised

@@ -40,7 +40,12 @@ class ClientQuotas:
 
     def __init__(self, stores: QuotaStores) -> None:
         self._stores = stores
+        self._refused: dict[str, str] = {}  # key -> why it cannot be set
         self._set: dict[frozenset[tuple[str, str | None]], tuple[Entity, dict[str, float]]] = {}
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Refuse new values of a key."""
+        self._refused[key] = reason
 
     def refusal(self, entity: Entity, changes: Mapping[str, float | None]) -> str | None:
         """Return why these changes are invalid, or None; a value of None removes a quota."""
@@ -50,7 +55,7 @@ class ClientQuotas:
         keys = _OF_ADDRESSES if IP in entity else _OF_CLIENTS
         for key, value in changes.items():
             # Any key can be removed, even an unknown one.
-            problem = None if value is None else _refused_value(keys, key, value)
+            problem = None if value is None else self._refused.get(key) or _refused_value(keys, key, value)
             if problem is not None:
                 return problem
         return None

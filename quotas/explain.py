@@ -98,6 +98,7 @@ class Explanation(Struct):
     client_id: str
     user: str
     profile: str
+    mode: str  # of sluice.quota.mode: enforce, or shadow, which throttles no client
     at_ms: int
     brokers: list[BrokerSeen]
 

@@ -153,6 +153,23 @@ class Throttle(ClientEvent, kw_only=True, frozen=True, tag="throttle"):
     throttle_time_ms: int
 
 
+class ShadowThrottle(ClientEvent, kw_only=True, frozen=True, tag="shadow-throttle"):
+    """A quota would throttle a client, with `sluice.quota.mode=shadow`.
+
+    api: API of the request that exceeded the quota
+    version: its version
+    correlation_id: its correlation id
+    quota: type of the quota: Produce, Fetch, Request or ControllerMutation
+    throttle_time_ms: duration
+    """
+
+    api: str
+    version: int
+    correlation_id: int
+    quota: str
+    throttle_time_ms: int
+
+
 class Fault(ClientEvent, kw_only=True, frozen=True, tag="fault"):
     """A fault rule hit a request or a connection.
 
@@ -285,6 +302,7 @@ AnyEvent = (
     | ConnectionClosed
     | Request
     | Throttle
+    | ShadowThrottle
     | Fault
     | GroupState
     | TransactionState

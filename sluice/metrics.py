@@ -67,6 +67,7 @@ METRICS = {
         _gauge("sluice_connections", "Open client connections."),
         _counter("sluice_connections_total", "Accepted client connections."),
         _gauge("sluice_throttled_connections", "Connections that are muted or have a delayed response."),
+        _gauge("sluice_quota_shadow", "1 if throttle times are only recorded (sluice.quota.mode=shadow), else 0."),
         _counter(
             "sluice_requests_total", "Requests, by the first error code in the response.", "api", "version", "error"
         ),

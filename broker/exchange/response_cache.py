@@ -30,6 +30,7 @@ class Encoded(Outcome):
     """A response that is encoded already, and what its request is about."""
 
     __slots__ = ("parts", "size", "subject")
+    throttle_time_ms = 0  # not set here, by a quota
 
     def __init__(self, parts: Parts, subject: RequestSubject | None) -> None:
         self.parts = parts

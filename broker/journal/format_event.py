@@ -16,6 +16,7 @@ from sluice.journal_events import (
     LeaderChange,
     Request,
     ScenarioStep,
+    ShadowThrottle,
     Throttle,
     TransactionState,
 )
@@ -46,6 +47,8 @@ def _what(event: AnyEvent) -> str:
             return f"closed by the {by}" + (f": {event.reason}" if event.reason else "")
         case Throttle():
             return f"throttled for {event.throttle_time_ms} ms by its {event.quota} quota, for {event.api}"
+        case ShadowThrottle():
+            return f"would be throttled for {event.throttle_time_ms} ms by its {event.quota} quota, for {event.api}"
         case Fault():
             return f"hit by fault rule {event.rule_id}: {event.action}" + (f" on {event.api}" if event.api else "")
         case GroupState():

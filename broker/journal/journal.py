@@ -126,12 +126,15 @@ class Journal:
 
     # -- other events --------------------------------------------------------------------------------------------------
 
-    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
+    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int, *, is_shadow: bool) -> None:
+        """Record a throttle time; if `is_shadow`, the client is not throttled, and its response does not have it."""
         annotations = self._annotate(ctx)
         if annotations is None:
             return
-        annotations.throttle_ms += throttle_ms
-        self.add_client_event("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
+        if not is_shadow:
+            annotations.throttle_ms += throttle_ms
+        kind = "shadow-throttle" if is_shadow else "throttle"
+        self.add_client_event(kind, ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
     def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
         """Record a hit of the request in flight or, without one, of the connection."""

@@ -90,6 +90,7 @@ class BrokerCollector(Collector):
         yield _one("sluice_connections", len(server.connections))
         yield _one("sluice_connections_total", server.accepted)
         yield _one("sluice_throttled_connections", len(broker.throttled))
+        yield _one("sluice_quota_shadow", int(broker.throttler.is_shadow))
 
     def _logs(self) -> Iterator[Metric]:
         broker = self._broker

@@ -71,8 +71,11 @@ class RequestCharges:
         clock: Clock,
         histograms: ThrottleHistograms,
         journal: Journal | None = None,
+        *,
+        is_shadow: bool = False,
     ) -> None:
         self.quotas = quotas
+        self.is_shadow = is_shadow
         self.clock = clock
         self.time = MonotonicWallClock(quotas.produce.config.window_ms)
         self.request_timer = RequestTimer(clock)
@@ -116,7 +119,7 @@ class RequestCharges:
             throttle_times_of(ctx.session).fetch.record(throttle_ms, now_ms)
         self.histograms.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
         if self._journal is not None:
-            self._journal.throttled(ctx, by.kind, throttle_ms)
+            self._journal.throttled(ctx, by.kind, throttle_ms, is_shadow=self.is_shadow)
         return by
 
 

@@ -16,6 +16,8 @@ quota:
 
 A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode` for
 each request version (`profile`). Nothing here sends or waits: the exchange carries out the `Verdict`.
+
+With `sluice.quota.mode=shadow` requests are charged alike, and throttle times are recorded, but no client is throttled.
 """
 
 from collections.abc import Callable
@@ -51,8 +53,12 @@ class Throttler:
         clock: Clock,
         histograms: ThrottleHistograms,
         journal: Journal | None = None,
+        *,
+        is_shadow: bool = False,
     ) -> None:
-        self._charges = charges = RequestCharges(quotas, clock, histograms, journal)
+        """`is_shadow`: record throttle times, but throttle no client."""
+        self._charges = charges = RequestCharges(quotas, clock, histograms, journal, is_shadow=is_shadow)
+        self.is_shadow = is_shadow
         self.profile = profile
         self.quotas = quotas
         self.controller = controller
@@ -95,7 +101,7 @@ class Throttler:
     def largest_fetch(self, ctx: RequestContext) -> float:
         """Return the bytes that the quota grants an idle client at once; a larger response would never be sent."""
         fetch = self.quotas.fetch
-        if not fetch.quotas_enabled or not self.profile.cuts_fetches:
+        if not fetch.quotas_enabled or not self.profile.cuts_fetches or self.is_shadow:
             return float_info.max
         return fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
@@ -108,7 +114,7 @@ class Throttler:
         manager = self.controller.mutation
         if manager is None:
             return None
-        strict = ctx.version >= strict_since
+        strict = ctx.version >= strict_since and not self.is_shadow
         return manager.quota_for(ctx.session.user, ctx.session.client_id, self.time.at(ctx.now_ms), strict=strict)
 
     def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
@@ -134,12 +140,12 @@ class Throttler:
 
     def _charge_mutation(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a request whose handler charged its mutations and set the throttle time."""
-        manager = self.controller.mutation
-        # Without a quota here, the throttle time of a forwarded response is the upstream's.
-        throttle_ms: int = 0 if manager is None else getattr(response, "throttle_time_ms", 0)
+        throttle_ms: int = getattr(response, "throttle_time_ms", 0)
         if self.quotas.request is None and not throttle_ms:
             return None
-        return self._decide(ctx, response, throttle_ms, manager)
+        if self.is_shadow and throttle_ms:
+            response.throttle_time_ms = 0  # type: ignore[union-attr]  # it has this field
+        return self._decide(ctx, response, throttle_ms, self.controller.mutation)
 
     def _charge_produce(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a Produce; with acks=0 there is no response, but the connection is throttled."""
@@ -228,8 +234,11 @@ class Throttler:
 
     def _modes_of(self, api_key: int) -> list[ThrottlingMode]:
         versions = range(API_KEYS[api_key].max_version + 1)
-        modes = self._modes[api_key] = [MODES[self.profile.throttling_of(api_key, version)] for version in versions]
+        modes = self._modes[api_key] = [self._mode_of(api_key, version) for version in versions]
         return modes
+
+    def _mode_of(self, api_key: int, version: int) -> ThrottlingMode:
+        return MODES[Throttling.MUTE if self.is_shadow else self.profile.throttling_of(api_key, version)]
 
 
 def _charge_nothing(_: RequestContext, __: Response) -> None:

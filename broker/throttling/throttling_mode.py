@@ -65,6 +65,8 @@ def charge_exempt(
     if other_ms <= 0:
         return Verdict(response)
     by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
+    if charges.is_shadow:
+        return Verdict(response)
     return Verdict(response, throttle_ms=other_ms, by=by, holds=holds)
 
 
@@ -101,6 +103,8 @@ def _charge_together(
     if throttle_ms <= 0:
         return Verdict(response, charges_encoding=True)
     by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
+    if charges.is_shadow:
+        return Verdict(response, charges_encoding=True)
     _set_throttle_time(response, throttle_ms)
     return Verdict(response, throttle_ms=throttle_ms, by=by, holds=holds, charges_encoding=not holds)
 
@@ -147,6 +151,8 @@ def _empty_above_quota(
     if byte_ms <= 0 and request_ms <= 0:
         return None
     by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
+    if charges.is_shadow:
+        return None
     # The records are not sent, so they are not charged: the client fetches them again.
     manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
     throttle_ms = max(byte_ms, request_ms)
@@ -161,6 +167,17 @@ def _correct_charge_before_read(
     difference = _SIZE_BYTES + size - charged_bytes
     charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
     charges.charge_time_no_throttle(ctx, now_ms)
+
+
+def hold_above_quota(
+    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, size: int, now_ms: int
+) -> Verdict | None:
+    """Charge a Fetch after the read, in `HOLD`: a proxy knows its size only then."""
+    quotas, session = charges.quotas, ctx.session
+    byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    if byte_ms <= 0 and quotas.request is None:
+        return None
+    return _charge_together(charges, ctx, response, byte_ms, quotas.fetch, True)
 
 
 def _withhold_above_quota(
@@ -181,10 +198,9 @@ MODES = {
 
 
 def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
+    """Set the throttle time, unless that of the upstream broker in a proxy is longer."""
     if hasattr(response, "throttle_time_ms"):
-        response.throttle_time_ms = max(
-            throttle_ms, response.throttle_time_ms
-        )  # a forwarded one may have a longer time
+        response.throttle_time_ms = max(response.throttle_time_ms, throttle_ms)
 
 
 def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Message:

@@ -553,6 +553,8 @@ _ROWS: tuple[Property, ...] = (
              "Dotted path of a Python class that assigns clients to quotas and sets the limits."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
              "Throttling behaviour: by request version, as specified in KIP-13, or as in a Kafka release."),
+    Property("sluice.quota.mode", choice("enforce", "shadow"), "enforce", "sluice",
+             "Whether clients are throttled; shadow only records what would be throttled, and for how long."),
     # Client telemetry.
     Property("sluice.telemetry", boolean(), "false", "sluice",
              "Whether clients' metrics are accepted (KIP-714); Kafka requires a plugin for that."),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from sluice.broker.exchange.response_cache import Encoded
 from sluice.broker.replica.fetch_session import NO_SESSION
 from sluice.broker.requests.context import FetchOutcome
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -16,23 +17,30 @@ from .fetch_sessions import PartitionKey
 class ForwardedFetch(FetchOutcome):
     """The response to a Fetch, which a quota may replace by an empty one (KIP-219)."""
 
-    __slots__ = ("_opens_session", "charged_bytes", "is_from_follower", "response")
+    __slots__ = ("_opens_session", "_response", "charged_bytes", "is_from_follower", "response")
 
-    def __init__(self, response: FetchResponse | ShareFetchResponse, *, opens_session: bool) -> None:
-        self.response: FetchResponse | ShareFetchResponse = response
+    def __init__(
+        self, response: FetchResponse | ShareFetchResponse, kept: Encoded | None, *, opens_session: bool
+    ) -> None:
+        """`kept`: the response as it was received, if it is sent on like that."""
+        self.response: Message = response if kept is None else kept  # type: ignore[assignment]  # encoded alike
         self.is_from_follower = False
         self.charged_bytes = 0
+        self._response = response
         self._opens_session = opens_session
 
     @property
     def read_bytes(self) -> int:
-        return sum(len(partition.records or b"") for topic in self.response.responses for partition in topic.partitions)
+        return sum(
+            len(partition.records or b"") for topic in self._response.responses for partition in topic.partitions
+        )
 
     def sent(self) -> bool:
         return False
 
     def throttled(self, throttle_time_ms: int) -> Message:
-        response = self.response
+        response = self._response
+        throttle_time_ms = max(throttle_time_ms, response.throttle_time_ms)
         if isinstance(response, ShareFetchResponse):
             return ShareFetchResponse(throttle_time_ms=throttle_time_ms)
         # A session that the upstream has opened stays unused; the epoch of an open one counts, as in Kafka.

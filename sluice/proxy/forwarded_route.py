@@ -11,6 +11,8 @@ from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 
+from .mutations import MUTATING
+
 _HEADER = Struct(">ihhi")  # size, API key, version, correlation id
 _SIZE = Struct(">i")
 _NO_TAGGED_FIELDS = b"\0"
@@ -20,7 +22,14 @@ _NEVER_LARGE = 2**31
 _SENT = Message()
 _NO_BYTES = memoryview(b"")
 # APIs whose requests the proxy itself reads.
-_READ = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+_READ = MUTATING | {
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.SHARE_FETCH,
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+}
 
 
 class ForwardedRoute(Route):
@@ -45,7 +54,8 @@ class ForwardedRoute(Route):
     def frame_of(self, ctx: RequestContext, request: Message) -> bytes:
         """Return the frame to send for a request: as it was received, or encoded if fault rules may have changed it.
 
-        A request that a rule delays or repeats is sent when other requests have overwritten the read buffer.
+        A request that waits for a rule, or for an answer of the cluster, is sent when others have overwritten the read
+        buffer.
         """
         if request is self._last:
             body = self._view[self._end - ctx.request_bytes : self._end]
@@ -59,6 +69,10 @@ class ForwardedRoute(Route):
         parts[0] = _HEADER.pack(size, self.api_key, self.version, ctx.correlation_id)
         return b"".join(parts)
 
+    def has_read(self, request: Message) -> bool:
+        """Return whether a request was decoded, which large ones are not."""
+        return request is not self._unread
+
     def _receive(self, view: memoryview, start: int, end: int) -> tuple[Message, int]:
         request = self._unread
         if self._reads is None:
@@ -66,7 +80,8 @@ class ForwardedRoute(Route):
         reads = self._reads and (end - start <= _MOST_READ_BYTES or self.api_key == ApiKey.PRODUCE)
         if reads or self.has_faults or self._reads_all:
             request, _ = self._decode_request(view, start, end)
-        self._last, self._view, self._end = self._unread if self.has_faults else request, view, end
+        may_wait = self.has_faults or self.api_key in MUTATING
+        self._last, self._view, self._end = self._unread if may_wait else request, view, end
         return request, end
 
 

@@ -6,7 +6,7 @@ changed it: addresses, and the versions in ApiVersions.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from struct import Struct
 from typing import cast
@@ -39,8 +39,10 @@ from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .forwarded_route import DecodedRoute, ForwardedRoute
 from .handlers import SASL_APIS, handlers_of
 from .known_topic import KnownTopic
+from .mutations import MUTATING
 from .sasl.passthrough import SaslPassthrough
 from .traffic import UpstreamTraffic
+from .upstream_cluster import UpstreamTopic
 from .upstream_connection import ForwardedContext, InFlight, UpstreamConnection
 from .upstream_connector import UpstreamConnector
 from .upstream_use import CHECKED, UpstreamUse
@@ -85,7 +87,7 @@ class ForwardingExchange(Exchange):
         trace = None if self.journal is None else RequestTrace()
         ctx = ForwardedContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
         ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool, self._max_response_bytes)
-        ctx.sasl = None
+        ctx.sasl = ctx.mutations = None
         return ctx
 
     def disconnected(self, ctx: RequestContext, error: Exception | None) -> None:
@@ -127,12 +129,21 @@ class ForwardingExchange(Exchange):
         """Return whether a fault rule or a quota may act on the requests of a route."""
         if route.has_faults or route.api_key in self._checked:
             return True
+        if route.api_key in MUTATING:  # also in shadow mode: the cluster is asked first
+            return self._throttler.controller.mutation is not None
         quotas = self._throttler.quotas
-        if quotas.request is not None or self._throttler.controller.mutation is not None:
-            return True
+        if self._throttler.is_shadow:
+            return False
         if route.api_key == ApiKey.PRODUCE:
             return quotas.produce.quotas_enabled
         return route.api_key in _FETCHES and quotas.fetch.quotas_enabled
+
+    def look_up(self, names: list[str], ids: list[bytes], respond: Callable[[Mapping[str, int]], None]) -> None:
+        def found(topics: list[UpstreamTopic]) -> None:
+            self._learn((topic.topic_id, topic.name) for topic in topics)
+            respond({topic.name: topic.partitions for topic in topics})
+
+        self._connector.look_up(names, ids, found)
 
     def _is_alone(self, view: memoryview, start: int, end: int) -> bool:
         if end - start < _API_AND_VERSION.size:
@@ -216,10 +227,16 @@ class ForwardingExchange(Exchange):
         rewrite = rewriter_of(sent.route.api_key, sent.route.version)
         if rewrite is not None and rewrite(response, partial(self._address_of, ctx.session)):
             is_changed = True
-        if sent.is_alone and isinstance(response, FetchResponse | ShareFetchResponse):
+        kept = None if is_changed or body is None else Encoded([body], None)
+        if isinstance(response, FetchResponse | ShareFetchResponse) and (
+            sent.is_alone or self._throttler.quotas.fetch.quotas_enabled
+        ):
             opens = isinstance(sent.request, FetchRequest) and sent.request.session_epoch <= 0
-            return ForwardedFetch(response, opens_session=opens)
-        return response if is_changed or body is None else Encoded([body], None)
+            return ForwardedFetch(response, kept, opens_session=opens)
+        if sent.route.api_key in MUTATING and ctx.mutations is not None:
+            response = ctx.mutations.finish(response, self._broker.metadata.topics_by_id)
+            kept = None
+        return response if kept is None else kept
 
     def _address_of(self, session: Session, node_id: int, _: str, __: int) -> tuple[str, int] | None:
         """Return the address of a broker for a client; None if the proxy does not know the broker yet."""
@@ -248,11 +265,14 @@ class ForwardingExchange(Exchange):
     def _read_metadata(self, _: ForwardedContext, __: InFlight, response: Message) -> bool:
         """Learn the names of topic ids, for fault rules and the journal."""
         assert isinstance(response, MetadataResponse)
-        known = self._broker.metadata.topics_by_id
-        for topic in response.topics:
-            if topic.name and topic.topic_id != ZERO_UUID and topic.topic_id not in known:
-                known[topic.topic_id] = KnownTopic(topic.name)  # type: ignore[assignment]  # only its name is read
+        self._learn((topic.topic_id, topic.name) for topic in response.topics if topic.name)
         return False
+
+    def _learn(self, topics: Iterable[tuple[bytes, str]]) -> None:
+        known = self._broker.metadata.topics_by_id
+        for topic_id, name in topics:
+            if topic_id != ZERO_UUID and topic_id not in known:
+                known[topic_id] = KnownTopic(name)  # type: ignore[assignment]  # only its name is read
 
     def _read_fetch(self, ctx: ForwardedContext, sent: InFlight, response: Message) -> bool:
         assert isinstance(response, FetchResponse)

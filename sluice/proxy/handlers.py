@@ -18,8 +18,11 @@ from sluice.broker.requests.served_api import ServedApi
 from sluice.broker.requests.session import ANONYMOUS
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.message import Message
 
+from .forwarded_route import ForwardedRoute
+from .mutations import MUTATING, Mutations, look_up_and_charge
 from .upstream_connection import ForwardedContext
 from .upstream_use import CHECKED, UpstreamUse
 
@@ -36,18 +39,45 @@ class ForwardingHandler(Handler):
     def load(self) -> Handle:
         if self.api_key == ApiKey.API_VERSIONS:
             return _forward_authenticated
-        return _forward if self.use is None or self.api_key not in CHECKED else partial(_forward_checked, self.use)
+        forward = _FORWARD.get(self.api_key, _forward)
+        return forward if self.use is None or self.api_key not in CHECKED else partial(_check, self.use, forward)
 
 
 def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
-    if ctx.fault is not None and ctx.fault.fetch_error is not None and isinstance(request, FetchRequest):
-        request = structs.replace(request, max_wait_ms=0)  # failed partitions are reported at once
     return cast(ForwardedContext, ctx).upstream.forward(request)
 
 
-def _forward_checked(use: UpstreamUse, ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
+def _forward_fetch(ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
+    """Forward a Fetch, limited to the bytes that its quota grants at once, as in Kafka, unless it is not read."""
+    assert isinstance(request, FetchRequest | ShareFetchRequest)
+    most = broker.throttler.largest_fetch(ctx)
+    if most < request.max_bytes and cast(ForwardedRoute, ctx.route).has_read(request):
+        request = structs.replace(request, max_bytes=int(most))
+    if isinstance(request, FetchRequest) and ctx.fault is not None and ctx.fault.fetch_error is not None:
+        request = structs.replace(request, max_wait_ms=0)  # failed partitions are reported at once
+    return _forward(ctx, request, broker)
+
+
+def _forward_mutation(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
+    quota = broker.throttler.controller.mutation
+    forwarded = cast(ForwardedContext, ctx)
+    forwarded.mutations = None
+    if quota is None or not quota.quotas_enabled:
+        return _forward(ctx, request, broker)
+    mutations = forwarded.mutations = Mutations(ctx, broker.throttler)
+    topics_by_id = broker.metadata.topics_by_id
+
+    def forward(rest: Message | None) -> Message | Outcome:
+        return mutations.finish(None, topics_by_id) if rest is None else forwarded.upstream.forward(rest)
+
+    return look_up_and_charge(mutations, request, topics_by_id, forwarded.upstream.look_up, forward)
+
+
+def _check(
+    use: UpstreamUse, forward: Handle, ctx: RequestContext, request: Message, broker: Broker
+) -> Message | Outcome:
     refusal = use.refusal_of(ctx, request, broker.metadata.topics_by_id)
-    return _forward(ctx, request, broker) if refusal is None else refusal
+    return forward(ctx, request, broker) if refusal is None else refusal
 
 
 def _forward_authenticated(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
@@ -55,6 +85,13 @@ def _forward_authenticated(ctx: RequestContext, request: Message, broker: Broker
     if session.authentication is not None and session.user == ANONYMOUS:
         return HANDLERS[ApiKey.API_VERSIONS].load()(ctx, request, broker)
     return _forward(ctx, request, broker)
+
+
+_FORWARD: Mapping[int, Handle] = {
+    ApiKey.FETCH: _forward_fetch,
+    ApiKey.SHARE_FETCH: _forward_fetch,
+    **dict.fromkeys(MUTATING, _forward_mutation),
+}
 
 
 def served_with_own_sasl(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:

@@ -24,9 +24,11 @@ from sluice.client.errors import KafkaException
 from sluice.clock import Clock, sleep_ms
 from sluice.config.broker_config import Config, Endpoint, address_of
 from sluice.errors import ClusterError, ProxyError, SluiceError
+from sluice.quotas.store import REQUEST_PERCENTAGE
 
 from .forwarding import ForwardingExchange
 from .handlers import served_with_own_sasl
+from .throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
 from .upstream_cluster import VersionRange
 from .upstream_connection import ForwardedContext
 from .upstream_connector import UpstreamConnector
@@ -85,6 +87,7 @@ class ProxyServer(BrokerProcess):
         self._refresh: asyncio.Task[None] | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
+        self.cluster.client_quotas.refuse(REQUEST_PERCENTAGE, REQUEST_TIME_REFUSAL)
         # For clients that have not authenticated themselves yet.
         self.cluster.features.by_name, self.cluster.features.epoch = upstream.features, upstream.features_epoch
 
@@ -103,7 +106,8 @@ class ProxyServer(BrokerProcess):
 
     def _new_server(self, node_id: int) -> SocketServer:
         versions = self._served(node_id)
-        broker = Broker(self.cluster, versions, versions, node_id)
+        broker = Broker(self.cluster, versions, versions, node_id, ForwardedThrottler)
+        broker.quotas.request = None  # a callback has limits of request time
         exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector, self._options.use)
         return SocketServer(broker, exchange, self._loop)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from random import Random  # noqa: TID251  (for jitter)
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sluice.client.network.in_flight import request_of
 from sluice.clock import Clock, sleep_ms
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataResponse
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 from .sasl.authentication import CLIENT_ID, LIFETIME_SINCE
 
@@ -33,6 +33,12 @@ class UpstreamBroker(NamedTuple):
     host: str
     port: int
     rack: str | None
+
+
+class UpstreamTopic(NamedTuple):
+    name: str
+    topic_id: bytes
+    partitions: int
 
 
 class UpstreamCluster:
@@ -99,6 +105,18 @@ class UpstreamCluster:
         _, latest = common.get(ApiKey.SASL_AUTHENTICATE, (0, 0))
         self.authenticate_versions[node_id] = min(latest, LIFETIME_SINCE)
         return common
+
+    async def topics(self, names: Collection[str], ids: Collection[bytes]) -> list[UpstreamTopic]:
+        """Return the topics that exist. Raises KafkaException."""
+        wanted = [MetadataRequestTopic(name=name) for name in names]
+        wanted += [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
+        request = request_of(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), oldest=12 if ids else 4)
+        response = await self.calls.call(least_loaded, request, MetadataResponse, None)
+        return [
+            UpstreamTopic(each.name, each.topic_id, len(each.partitions))
+            for each in response.topics
+            if each.name is not None and not each.error_code
+        ]
 
     async def topics_of_any_broker(self) -> set[str]:
         """Return the topics that at least one broker lists; one may lag behind. Raises KafkaException."""

@@ -13,7 +13,8 @@ The connection ends with the client's, and the client's with it: by a TCP reset 
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from struct import Struct
 from typing import Protocol, cast
@@ -35,6 +36,7 @@ from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
 
 from .forwarded_route import ForwardedRoute
+from .mutations import Mutations
 from .sasl.authentication import Authentication
 from .sasl.observer import SaslObserver
 from .traffic import UpstreamTraffic
@@ -68,8 +70,9 @@ class InFlight(Record, eq=False, gc=False):
 
 
 class ForwardedContext(RequestContext):
-    __slots__ = ("sasl", "upstream")
+    __slots__ = ("mutations", "sasl", "upstream")
     upstream: "UpstreamConnection"
+    mutations: Mutations | None  # the charges of the last request that creates or deletes partitions
     sasl: SaslObserver | None  # of an authentication that passes through the proxy
 
 
@@ -88,6 +91,9 @@ class Forwarding(Protocol):
 
     def is_alone(self, route: Route) -> bool:
         """Return whether a fault rule or a quota may act on the requests of a route."""
+
+    def look_up(self, names: list[str], ids: list[bytes], respond: Callable[[Mapping[str, int]], None]) -> None:
+        """Ask the cluster for topics; `respond` gets the number of partitions of those that exist."""
 
     def received(self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int) -> None:
         """Respond to a request with the upstream's response. Raises RemoteProtocolError if it is malformed."""
@@ -188,6 +194,14 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             sent.subject, trace.subject = trace.subject, None
             sent.annotations, trace.annotations = trace.annotations, None
         return ENDED
+
+    def look_up(
+        self, names: list[str], ids: list[bytes], respond: Callable[[Mapping[str, int]], Message | Outcome]
+    ) -> Wait:
+        """Ask the cluster for topics, and continue the request with the number of partitions of those that exist."""
+        ctx = self._ctx
+        respond_soon = partial(self._exchange.look_up, names, ids, lambda found: ctx.resume(partial(respond, found)))
+        return Wait(self.close, respond_soon)
 
     def hold(self, frame: bytes, *, is_alone: bool) -> None:
         """Handle a request when there is room for it, and if `is_alone`, after the responses to all earlier ones.

@@ -3,15 +3,18 @@
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
+from sluice.client.errors import KafkaException
 from sluice.client.network import sasl
 from sluice.client.network.asyncio_network import connect_error
 from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.client.network.tls import tls_context
 
 from .sasl.authentication import Authentication
-from .upstream_cluster import UpstreamBroker, UpstreamCluster
+from .upstream_cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
 from .upstream_connection import UpstreamConnection
 
 log = logging.getLogger("sluice.proxy")
@@ -42,6 +45,19 @@ class UpstreamConnector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def look_up(self, names: list[str], ids: list[bytes], respond: Callable[[list[UpstreamTopic]], None]) -> None:
+        """Ask the cluster for topics; without an answer, none exists."""
+
+        async def ask() -> None:
+            found: list[UpstreamTopic] = []
+            with suppress(KafkaException):
+                found = await self.upstream.topics(names, ids)
+            respond(found)
+
+        task = self._loop.create_task(ask())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def is_reachable(self, node_id: int) -> bool:
         """Return whether the last connection to a broker was made."""

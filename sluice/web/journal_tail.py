@@ -10,7 +10,7 @@ from sluice.broker.journal.entries import entry, event
 from sluice.broker.journal.format_event import what
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import EventFilter
-from sluice.journal_events import AnyEvent, ClientEvent, Fault, Request, Throttle
+from sluice.journal_events import AnyEvent, ClientEvent, Fault, Request, ShadowThrottle, Throttle
 
 _MOST_LINES = 50
 # Entries to filter, at 1 to 2 us each; older ones are skipped.
@@ -81,7 +81,7 @@ def _line(found: AnyEvent) -> Line:
 
 def _tone(found: AnyEvent) -> str:
     match found:
-        case Throttle():
+        case Throttle() | ShadowThrottle():
             return "wait"
         case Fault():
             return "fault"

@@ -4,7 +4,7 @@ Each upstream connection is a `Client` of the upstream broker, whose bytes pass 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 from typing import Any
 
@@ -15,7 +15,7 @@ from sluice.client.network.connection import Cancelable
 from sluice.config.broker_config import Config
 from sluice.proxy.sasl.authentication import LIFETIME_SINCE
 from sluice.proxy.server import ProxyOptions, ProxyServer
-from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster
+from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
 from sluice.proxy.upstream_connection import UpstreamConnection
 from sluice.proxy.upstream_connector import UpstreamConnector
 from tests.support.virtual_broker import Client, VirtualBroker
@@ -25,6 +25,7 @@ class VirtualUpstream(UpstreamCluster):
     """The brokers of a VirtualBroker, without requests."""
 
     def __init__(self, broker: VirtualBroker, properties: Mapping[str, str]) -> None:
+        self._broker = broker
         self.brokers = {
             node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port, None)
             for node_id, server in broker.cluster_server.servers.items()
@@ -33,6 +34,13 @@ class VirtualUpstream(UpstreamCluster):
         self.config = admin_config({"bootstrap.servers": "upstream:9092", **properties})
         self.authenticate_versions = dict.fromkeys(self.brokers, LIFETIME_SINCE)
         self.features, self.features_epoch = dict(broker.cluster.features.by_name), broker.cluster.features.epoch
+
+    async def topics(self, names: Collection[str], ids: Collection[bytes]) -> list[UpstreamTopic]:
+        return [
+            UpstreamTopic(topic.name, topic.topic_id, len(topic.partitions))
+            for topic in self._broker.cluster.topics.values()
+            if topic.name in names or topic.topic_id in ids
+        ]
 
     async def close(self) -> None:
         pass

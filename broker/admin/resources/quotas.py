@@ -112,6 +112,7 @@ def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation
         client_id=client_id,
         user=user,
         profile=server.config.text("quota.profile"),
+        mode=server.config.text("sluice.quota.mode"),
         at_ms=server.cluster.runtime.clock.wall_ms(),
         brokers=[_seen(server, node_id, client_id, user) for node_id in server.servers],
     )

@@ -32,6 +32,8 @@ def as_json(answer: Explanation) -> str:
 
 def in_words(answer: Explanation) -> str:
     lines = [f"client {answer.client_id or '(no id)'} of user {answer.user}, quota.profile={answer.profile}"]
+    if answer.mode == "shadow":
+        lines.append("sluice.quota.mode=shadow: throttle times are recorded, but no client is throttled")
     for broker in answer.brokers:
         if len(answer.brokers) > 1:
             lines += ["", f"broker {broker.node_id}"]

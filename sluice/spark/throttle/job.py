@@ -8,7 +8,7 @@ Bytes are counted on the wire, and as byte quotas count them (`quota_bytes`): Pr
 response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the delayed response of an
 older version counts.
 
-Throttle times come from `throttle` events, so they include requests without a response.
+Throttle times come from `throttle` events, or `shadow-throttle` ones, so they include requests without a response.
 """
 
 from typing import NamedTuple
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from sluice.journal_events import Gap, Request, Throttle
+from sluice.journal_events import Gap, Request, ShadowThrottle, Throttle
 from sluice.spark.events import EVENT, REASON
 
 from .byte_quotas import ByteQuotas, byte_quota
 
 CLIENT_ID = "sluice-pipeline-throttle"
-KINDS = (Request, Throttle, Gap)
+KINDS = (Request, Throttle, ShadowThrottle, Gap)
 _FIRST_MUTED_FETCH = 8
 _FIRST_FLEXIBLE_FETCH = 12
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
@@ -46,7 +46,7 @@ def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFr
     at = f.timestamp_micros(f.expr(f"at_ns div {_NS_PER_US}"))
     user = f.regexp_replace("principal", "^User:", "")
     seen = (
-        noted.where(f.col("kind").isin(_tag(Request), _tag(Throttle)))
+        noted.where(f.col("kind").isin(_tag(Request), *_THROTTLES))
         .withColumn("at", at)
         .withColumn("user", user)
         .withWatermark("at", settings.lateness)
@@ -57,7 +57,7 @@ def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFr
 
 def _aggregates() -> list[Column]:
     is_request = f.col("kind") == _tag(Request)
-    is_throttle = f.col("kind") == _tag(Throttle)
+    is_throttle = f.col("kind").isin(*_THROTTLES)
     throttle_ms = f.when(is_throttle, f.col("throttle_time_ms"))
     latency_ms = (
         f.col("answered_ns") - f.col("received_ns")
@@ -111,5 +111,8 @@ def _or_0(total: Column) -> Column:
     return f.coalesce(total, f.lit(0))
 
 
-def _tag(kind: type[Request | Throttle]) -> str:
+def _tag(kind: type[Request | Throttle | ShadowThrottle]) -> str:
     return str(kind.__struct_config__.tag)
+
+
+_THROTTLES = (_tag(Throttle), _tag(ShadowThrottle))  # a journal has only those of one kind

@@ -14,6 +14,6 @@ def test_empty_samples_are_omitted() -> None:
         manager.record("ANONYMOUS", "shop", 500, at_ms)
     quotas = explain([manager], "ANONYMOUS", "shop", 60_000)
     assert [sample.events for sample in quotas[0].samples].count(0) > 0
-    text = in_words(Explanation("shop", "ANONYMOUS", "by-version", 60_000, [BrokerSeen(1, quotas, [])]))
+    text = in_words(Explanation("shop", "ANONYMOUS", "by-version", "enforce", 60_000, [BrokerSeen(1, quotas, [])]))
     lines = [line.strip() for line in text.splitlines()]
     assert [line for line in lines if line.startswith("from ")] == ["from 00:01:00.000: 500 bytes in 1 request"]
