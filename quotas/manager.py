@@ -45,13 +45,14 @@ class ClientUsage(Struct, frozen=True):
 
 
 class ClientSensors:
-    __slots__ = ("client_id", "quota", "throttle_time", "throttle_time_total_ms", "user")
+    __slots__ = ("client_id", "largest", "quota", "throttle_time", "throttle_time_total_ms", "user")
 
-    def __init__(self, bucket: Bucket, quota: Sensor) -> None:
+    def __init__(self, bucket: Bucket, quota: Sensor, largest: float) -> None:
         user, client_id = bucket
         self.user = sanitize(user or "")
         self.client_id = client_id or ""
         self.quota = quota
+        self.largest = largest  # charge that does not throttle an idle client
         self.throttle_time: Avg | None = None  # created on demand: most of up to 100,000 clients are never throttled
         self.throttle_time_total_ms = 0
 
@@ -102,18 +103,20 @@ class ClientQuotaManager:
         """Apply the current limits to all sensors; recorded use is kept."""
         self._sensors_by_client.clear()
         for bucket, sensors in self._sensors.items():
-            sensors.quota.hold_to(self._bound(bucket))
+            bound = self._bound(bucket)
+            sensors.quota.hold_to(bound)
+            sensors.largest = self._largest(bound)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Charge `value`, also above the quota; return the throttle time in ms.
 
         Follows Kafka's `maybeRecordAndGetThrottleTimeMs`.
         """
-        if not self.quotas_enabled:
-            return 0
         try:
-            sensors = self._sensors_by_client[user][client_id]
+            sensors = self._sensors_by_client[user][client_id]  # empty without quotas
         except KeyError:
+            if not self.quotas_enabled:
+                return 0
             sensors = self._find_sensors(user, client_id, now_ms)
         return sensors.quota.record_and_get_throttle_time_ms(value, now_ms)
 
@@ -139,12 +142,9 @@ class ClientQuotaManager:
         throttled forever.
         """
         try:
-            limit: float | None = self._sensors_by_client[user][client_id].quota.bound
+            return self._sensors_by_client[user][client_id].largest
         except KeyError:
-            limit = self.rules.limit(self.rules.bucket(user, client_id))
-        if limit is None or limit == UNLIMITED:
-            return float_info.max
-        return limit * self._whole_windows * self._window_s
+            return self._largest(self._bound(self.rules.bucket(user, client_id)))
 
     def record_throttle_time(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
         """Record a throttle time for the metrics, if it is above 0. Part of Kafka's `throttle`."""
@@ -191,7 +191,9 @@ class ClientQuotaManager:
         bucket = self.rules.bucket(user, client_id)
         sensors = self._sensors.get(bucket)
         if sensors is None:
-            sensors = self._sensors[bucket] = ClientSensors(bucket, self._new_sensor(self._bound(bucket), now_ms))
+            bound = self._bound(bucket)
+            sensor = self._new_sensor(bound, now_ms)
+            sensors = self._sensors[bucket] = ClientSensors(bucket, sensor, self._largest(bound))
         if self.rules.is_fixed:
             self._sensors_by_client.setdefault(user, {})[client_id] = sensors
         return sensors
@@ -202,6 +204,9 @@ class ClientQuotaManager:
     def _bound(self, bucket: Bucket) -> float:
         limit = self.rules.limit(bucket)
         return UNLIMITED if limit is None else limit
+
+    def _largest(self, bound: float) -> float:
+        return float_info.max if bound == UNLIMITED else bound * self._whole_windows * self._window_s
 
     def _usage(self, sensors: ClientSensors, now_ms: int) -> ClientUsage:
         rate = sensors.quota.rate

@@ -98,10 +98,14 @@ class Exchange:
         route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
         charge = route.charge
         verdict = charge(ctx, outcome)
+        if isinstance(verdict, tuple):  # encoded
+            body, size = verdict
+            self._send(ctx, body, size)
+            return
         if verdict is not None:
             self._carry_out(ctx, verdict)
             return
-        body: Parts = []
+        body = []
         if ctx.long is not None:
             body = ctx.encode(outcome)
         elif outcome is not NO_RESPONSE:
@@ -115,11 +119,10 @@ class Exchange:
             self._waits.parked(ctx)
             return
         by = verdict.by
-        if verdict.holds and by is not None and verdict.body is None:
+        if verdict.holds and by is not None:
             self._waits.mute(ctx, by, verdict.throttle_ms, partial(self._release, ctx, verdict))
             return
-        body = ctx.encode(verdict.response) if verdict.body is None else verdict.body
-        self._send(ctx, body, verdict.size, verdict)
+        self._send(ctx, ctx.encode(verdict.response), verdict=verdict)
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_ID
+from sluice.protocol.records.batch import CONTROL_FLAG, NO_PRODUCER_ID
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge, TooManyRecords
 from sluice.protocol.records.log_validator import CLIENT, Appendable, move_to
 from sluice.protocol.records.validate import stamp_usual, validate
@@ -172,7 +172,7 @@ class PartitionLog:
         verdict: StoredBatch | Refusal | None
         has_producer = header.producer_id > NO_PRODUCER_ID
         if has_producer:
-            if header.is_control:
+            if header.attributes & CONTROL_FLAG:
                 marker = read_marker(records)
                 verdict = self._producers.check_marker(header, marker, first_offset, transaction_version)
             elif origin == CLIENT:

@@ -37,7 +37,7 @@ from struct import Struct
 import msgspec
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
+from sluice.protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader
 from sluice.protocol.records.build import ABORT, COMMIT
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.record import iter_records
@@ -181,6 +181,8 @@ class ProducerState:
                     return repeat
                 if not (sequence == 0 and last_sequence == MAX_SEQUENCE) and entry.epoch != NO_EPOCH:
                     return self._out_of_order(header, first_offset, last_sequence)
+            if entry.current_txn_first_offset == NO_OFFSET:  # cheaper than a call
+                return None
             return self._check_transaction(header, entry, first_offset)
         if header.producer_epoch < entry.epoch:
             return self._fenced(header, entry, first_offset)
@@ -305,12 +307,13 @@ class ProducerState:
         entry = self._entries.get(header.producer_id)
         if entry is None:
             entry = self._entries[header.producer_id] = ProducerEntry()
-        entry.move_to(header.producer_epoch)
+        if header.producer_epoch != entry.epoch:
+            entry.move_to(header.producer_epoch)
         entry.batches.append(
             StoredBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
         )
         entry.last_timestamp = max_timestamp
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_FLAG:
             if entry.current_txn_first_offset == NO_OFFSET:
                 entry.current_txn_first_offset = first_offset
                 self._ongoing[first_offset] = header.producer_id

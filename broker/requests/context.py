@@ -69,8 +69,8 @@ class FetchOutcome(Outcome):
 
     __slots__ = ()
     response: Message
-    is_from_follower: bool
-    charged_bytes: int
+    is_from_follower: bool = False
+    charged_bytes: int = 0
 
     @property
     def read_bytes(self) -> int:

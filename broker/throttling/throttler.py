@@ -36,12 +36,14 @@ from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
 from .profile import Profile, Throttling
 from .request_charges import RequestCharges, ThrottleHistograms, throttle_times_of
-from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
-from .verdict import EncodedBody, HeldRead, Verdict
+from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt, correct_charge_before_read
+from .verdict import Encoded, HeldRead, Verdict
+
+_SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
 
 Response = Message | Outcome
 # Decides about a response; None if no quota applies and it is sent at once.
-ChargeResponse = Callable[[RequestContext, Response], Verdict | HeldRead | None]
+ChargeResponse = Callable[[RequestContext, Response], Verdict | HeldRead | Encoded | None]
 
 
 class Throttler:
@@ -68,8 +70,11 @@ class Throttler:
         self._modes: dict[int, list[ThrottlingMode]] = {}  # API key -> mode of each version
         self._fetch_modes = self._modes_of(ApiKey.FETCH)
         # By version: whether a throttle delays the read (KIP-13).
-        self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._fetch_modes]
-        self._wall_ms = self._now_ms = 0  # of the last produce request
+        self.holds_fetch = [mode.throttle_fetch is None for mode in self._fetch_modes]
+        # User and client id -> the bytes that the quota grants an idle client at once: a larger fetch is never sent.
+        cuts = profile.cuts_fetches and not is_shadow
+        self.largest_fetch = quotas.fetch.max_value_in_quota_window if cuts else _unlimited
+        self._wall_ms = self._now_ms = 0  # of the last request that was charged bytes
 
     def charge_of(self, api: ServedApi) -> ChargeResponse:
         """Return the function that charges the requests of an API."""
@@ -97,13 +102,6 @@ class Throttler:
         """Return whether there are quotas, and a throttle delays the read of a Fetch."""
         has_quotas = self.quotas.fetch.quotas_enabled or self.quotas.request is not None
         return has_quotas and self.holds_fetch[version]
-
-    def largest_fetch(self, ctx: RequestContext) -> float:
-        """Return the bytes that the quota grants an idle client at once; a larger response would never be sent."""
-        fetch = self.quotas.fetch
-        if not fetch.quotas_enabled or not self.profile.cuts_fetches or self.is_shadow:
-            return float_info.max
-        return fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> ControllerMutationQuota | None:
         """Return the quota for created and deleted partitions, if any.
@@ -153,8 +151,7 @@ class Throttler:
         if not quotas.produce.quotas_enabled and quotas.request is None:
             return None
         if ctx.now_ms != self._wall_ms:  # requests of one read often have the same time
-            self._wall_ms = ctx.now_ms
-            self._now_ms = self.time.at(ctx.now_ms)
+            self._move_time(ctx.now_ms)
         now_ms = self._now_ms
         session = ctx.session
         throttle_ms = quotas.produce.record(session.user, session.client_id, ctx.request_bytes, now_ms)
@@ -170,12 +167,13 @@ class Throttler:
 
     def _charge_fetch(
         self, ctx: RequestContext, outcome: Message | FetchOutcome | HeldRead, mode: ThrottlingMode | None = None
-    ) -> Verdict | HeldRead | None:
+    ) -> Verdict | HeldRead | Encoded | None:
         """Charge the size of a Fetch response, except to a follower; in the mode of its version if `mode` is None.
 
         An empty response, to a client above its quota, is no part of the fetch session.
         """
-        quotas = self.quotas
+        quotas, session = self.quotas, ctx.session
+        by_size = quotas.fetch
         fetch = None
         if isinstance(outcome, FetchOutcome):
             fetch, response = outcome, outcome.response
@@ -183,12 +181,12 @@ class Throttler:
             return outcome
         else:
             response = outcome
-        if not quotas.fetch.quotas_enabled and quotas.request is None:
+        if not by_size.quotas_enabled and quotas.request is None:
             if fetch is None:
                 return None
             fetch.sent()
             return Verdict(response)
-        body: EncodedBody
+        body: list[bytes | memoryview]
         if ctx.long is None:  # cheaper than `encode`
             body = []
             ctx.route.encode(response, body)
@@ -197,27 +195,39 @@ class Throttler:
         size = 0
         for part in body:  # cheaper than `sum`, as most have two parts
             size += len(part)
-        now_ms = self.time.at(ctx.now_ms)
+        if ctx.now_ms != self._wall_ms:
+            self._move_time(ctx.now_ms)
+        now_ms = self._now_ms
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
         else:
             mode = mode or self._fetch_modes[ctx.version]
-            verdict = mode.charge_fetch(self._charges, ctx, fetch, response, size, now_ms)
-            if verdict is not None:
-                if fetch is not None and verdict.response is response:
-                    fetch.sent()
-                return verdict
+            charged = _SIZE_BYTES + size
+            if mode.throttle_fetch is None:
+                correct_charge_before_read(self._charges, ctx, fetch, charged, now_ms)
+            else:
+                byte_ms = by_size.record(session.user, session.client_id, charged, now_ms)
+                if byte_ms > 0 or quotas.request is not None:
+                    verdict = mode.throttle_fetch(self._charges, ctx, fetch, response, byte_ms, charged, now_ms)
+                    if verdict is not None:
+                        if fetch is not None and verdict.response is response:
+                            fetch.sent()
+                        return verdict
         # A throttle time is recorded already.
-        if quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # type: ignore[attr-defined]  # both have it
-            stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
+        if by_size.quotas_enabled and not response.throttle_time_ms:  # type: ignore[attr-defined]  # both have it
+            stats = (session.throttle_times or throttle_times_of(session)).fetch
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
         if fetch is not None and fetch.sent():
             return Verdict(response)  # encoded again, with the id of the session that it opens
-        return Verdict(response, body, size)
+        return body, size
 
-    def _charge_share_fetch(self, ctx: RequestContext, outcome: Response) -> Verdict | HeldRead | None:
+    def _move_time(self, wall_ms: int) -> None:
+        self._wall_ms = wall_ms
+        self._now_ms = self.time.at(wall_ms)
+
+    def _charge_share_fetch(self, ctx: RequestContext, outcome: Response) -> Verdict | HeldRead | Encoded | None:
         """Charge the size of a response as KIP-219 does; without a session, charge no bytes."""
         if not isinstance(outcome, FetchOutcome):
             return self._charge_request(ctx, outcome)
@@ -239,6 +249,10 @@ class Throttler:
 
     def _mode_of(self, api_key: int, version: int) -> ThrottlingMode:
         return MODES[Throttling.MUTE if self.is_shadow else self.profile.throttling_of(api_key, version)]
+
+
+def _unlimited(_: str, __: str) -> float:
+    return float_info.max
 
 
 def _charge_nothing(_: RequestContext, __: Response) -> None:

@@ -30,11 +30,11 @@ from .profile import Throttling
 from .request_charges import RequestCharges
 from .verdict import HeldRead, Verdict
 
-_SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
 _Fetch = FetchOutcome | None  # None if the request names an unknown session
 # In all functions, `other_ms` is the throttle time for bytes or mutations that `manager` requires, or 0.
 _Charge = Callable[[RequestCharges, RequestContext, Message | Outcome, int, "ClientQuotaManager | None", bool], Verdict]
-_ChargeFetch = Callable[[RequestCharges, RequestContext, _Fetch, Message, int, int], Verdict | None]
+# The last arguments: the throttle time for bytes, the charged bytes, and the time in ms.
+_ThrottleFetch = Callable[[RequestCharges, RequestContext, _Fetch, Message, int, int, int], Verdict | None]
 
 
 class ThrottlingMode(Struct, frozen=True):
@@ -43,12 +43,13 @@ class ThrottlingMode(Struct, frozen=True):
     Args:
         holds: Whether a response waits for the throttle time.
         charge: Charges request time and decides about a response.
-        charge_fetch: Charges a Fetch response of a size at a time in ms; returns None to send it at once.
+        throttle_fetch: Charges request time and decides about a Fetch response; returns None to send it at once. None
+            if a Fetch is charged before it reads (`charge_before_read`).
     """
 
     holds: bool
     charge: _Charge
-    charge_fetch: _ChargeFetch
+    throttle_fetch: _ThrottleFetch | None
 
 
 def charge_exempt(
@@ -86,6 +87,15 @@ def charge_before_read(
         return read(0)
     by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
     return HeldRead(throttle_ms, by, lambda: read(throttle_ms))
+
+
+def correct_charge_before_read(
+    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, size: int, now_ms: int
+) -> None:
+    session = ctx.session
+    difference = size - (0 if fetch is None else fetch.charged_bytes)
+    charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
+    charges.charge_time_no_throttle(ctx, now_ms)
 
 
 def _charge_together(
@@ -142,57 +152,38 @@ def _charge_one_after_the_other(
 
 
 def _empty_above_quota(
-    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, _: Message, size: int, now_ms: int
+    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, _: Message, byte_ms: int, charged: int, now_ms: int
 ) -> Verdict | None:
     session = ctx.session
     manager = charges.quotas.fetch
-    request_ms = 0 if charges.quotas.request is None else charges.charge_time(ctx, now_ms)
-    byte_ms = manager.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    request_ms = charges.charge_time(ctx, now_ms)
     if byte_ms <= 0 and request_ms <= 0:
         return None
     by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
     if charges.is_shadow:
         return None
     # The records are not sent, so they are not charged: the client fetches them again.
-    manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    manager.unrecord(session.user, session.client_id, charged, now_ms)
     throttle_ms = max(byte_ms, request_ms)
     return Verdict(_empty_response(ctx, fetch, throttle_ms), throttle_ms=throttle_ms, by=by)
 
 
-def _correct_charge_before_read(
-    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, _: Message, size: int, now_ms: int
-) -> None:
-    session = ctx.session
-    charged_bytes = 0 if fetch is None else fetch.charged_bytes
-    difference = _SIZE_BYTES + size - charged_bytes
-    charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
-    charges.charge_time_no_throttle(ctx, now_ms)
-
-
 def hold_above_quota(
-    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, size: int, now_ms: int
-) -> Verdict | None:
+    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, byte_ms: int, __: int, ___: int
+) -> Verdict:
     """Charge a Fetch after the read, in `HOLD`: a proxy knows its size only then."""
-    quotas, session = charges.quotas, ctx.session
-    byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
-    if byte_ms <= 0 and quotas.request is None:
-        return None
-    return _charge_together(charges, ctx, response, byte_ms, quotas.fetch, True)
+    return _charge_together(charges, ctx, response, byte_ms, charges.quotas.fetch, True)
 
 
 def _withhold_above_quota(
-    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, size: int, now_ms: int
-) -> Verdict | None:
-    quotas, session = charges.quotas, ctx.session
-    byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
-    if byte_ms <= 0 and quotas.request is None:
-        return None
-    return _charge_one_after_the_other(charges, ctx, response, byte_ms, quotas.fetch, True)
+    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, byte_ms: int, __: int, ___: int
+) -> Verdict:
+    return _charge_one_after_the_other(charges, ctx, response, byte_ms, charges.quotas.fetch, True)
 
 
 MODES = {
     Throttling.MUTE: ThrottlingMode(False, _charge_together, _empty_above_quota),
-    Throttling.HOLD: ThrottlingMode(True, _charge_together, _correct_charge_before_read),
+    Throttling.HOLD: ThrottlingMode(True, _charge_together, None),
     Throttling.WITHHOLD: ThrottlingMode(True, _charge_one_after_the_other, _withhold_above_quota),
 }
 

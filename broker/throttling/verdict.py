@@ -8,7 +8,8 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
 
-EncodedBody = list[bytes | memoryview]
+# A response that is sent at once, encoded because its size was charged, and that size.
+Encoded = tuple[list[bytes | memoryview], int]
 
 
 class Verdict(Struct, gc=False, frozen=True):
@@ -16,8 +17,6 @@ class Verdict(Struct, gc=False, frozen=True):
 
     Args:
         response: The response to send: that of the handler with its throttle time, or an empty one (KIP-219).
-        body: The encoded response, if its size was charged and it is sent at once.
-        size: The bytes of `body`.
         throttle_ms: How long the connection is muted; 0 if the client is within its quotas.
         by: The quota that throttles, whose `queue_size` counts the connection meanwhile.
         holds: Whether the response is sent after the throttle time (KIP-13) instead of before.
@@ -26,8 +25,6 @@ class Verdict(Struct, gc=False, frozen=True):
     """
 
     response: Message | Outcome
-    body: EncodedBody | None = None
-    size: int = 0
     throttle_ms: int = 0
     by: ClientQuotaManager | None = None
     holds: bool = False

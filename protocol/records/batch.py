@@ -82,7 +82,8 @@ class BatchHeader(msgspec.Struct, gc=False):
     def last_sequence(self) -> int:
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
-        return add_to_sequence(self.base_sequence, self.last_offset_delta)
+        last = self.base_sequence + self.last_offset_delta
+        return last if last <= _INT32_MAX else add_to_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:

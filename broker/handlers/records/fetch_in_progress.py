@@ -81,7 +81,7 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
     if max_bytes > broker.max_fetch_bytes:  # cheaper than a call of `min`
         max_bytes = broker.max_fetch_bytes
     if broker.throttler.quotas.fetch.quotas_enabled and not is_from_follower:
-        most = broker.throttler.largest_fetch(ctx)
+        most = broker.throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
         if most < max_bytes:
             max_bytes = int(most)
     if min_bytes > max_bytes:
@@ -146,13 +146,15 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         max_bytes = broker.max_fetch_bytes
     throttler = broker.throttler
     quotas = throttler.quotas
-    has_quotas = quotas.fetch.quotas_enabled or quotas.request is not None
+    counts_bytes = quotas.fetch.quotas_enabled
+    has_quotas = counts_bytes or quotas.request is not None
     if has_quotas:
         if throttler.holds_fetch[ctx.version]:
             return None
-        most = throttler.largest_fetch(ctx)
-        if most < max_bytes:
-            max_bytes = int(most)
+        if counts_bytes:
+            most = throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
+            if most < max_bytes:
+                max_bytes = int(most)
     most_bytes = requested.partition_max_bytes
     if most_bytes > max_bytes:
         most_bytes = max_bytes
@@ -198,7 +200,7 @@ def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_
     return reader
 
 
-class Fetched(Struct, FetchOutcome, eq=False):
+class Fetched(Struct, FetchOutcome, eq=False, gc=False):
     """What a fetch has read, until its response is charged and sent."""
 
     _ctx: RequestContext
@@ -207,9 +209,6 @@ class Fetched(Struct, FetchOutcome, eq=False):
     _epoch: int  # of the session; another one later means that a later request overtook this one
     response: FetchResponse = None  # type: ignore[assignment]  # set by a `Fetch` when it has read
     _reads: Sequence[PartitionRead] = ()  # the partitions of the response, in its order
-    is_from_follower: bool = False
-    _opens_session: bool = False
-    charged_bytes: int = 0
 
     @property
     def read_bytes(self) -> int:
@@ -220,19 +219,13 @@ class Fetched(Struct, FetchOutcome, eq=False):
         return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, self.response, self)
 
     def sent(self) -> bool:
-        ctx, session, reads = self._ctx, self._session, self._reads
-        for read in reads if ctx.long is None else ctx.sliced(reads):
+        session = self._session
+        for read in self._reads:
             item = read.item
             if read.size:
                 item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
             if session is not None:
                 session.record_sent(item, read.size, read.high_watermark, read.log_start_offset)
-        if session is None and self._opens_session:
-            response = self.response
-            response.session_id = self._broker.fetch_sessions.open(
-                ctx, reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
-            )
-            return response.session_id != NO_SESSION
         return False
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
@@ -250,9 +243,12 @@ class Fetched(Struct, FetchOutcome, eq=False):
         return FetchResponse(session_id=session.id, error_code=code)
 
 
-class Fetch(Fetched, kw_only=True):
+class Fetch(Fetched, kw_only=True, gc=True):
     """The partitions of a fetch, its limits, and how it reads."""
 
+    is_from_follower: bool = False
+    charged_bytes: int = 0
+    _opens_session: bool
     _items: Sequence[RequestedPartition]  # in the order of the response: unknown ones last
     _known: Sequence[RequestedPartition]
     _reader: PartitionReader
@@ -270,6 +266,16 @@ class Fetch(Fetched, kw_only=True):
                 if partition.leader != broker.node_id and fetches not in partition.follower_fetches:
                     partition.follower_fetches += (fetches,)
         return found
+
+    def sent(self) -> bool:
+        super().sent()
+        if self._session is not None or not self._opens_session:
+            return False
+        ctx = self._ctx
+        self.response.session_id = self._broker.fetch_sessions.open(
+            ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+        )
+        return self.response.session_id != NO_SESSION
 
     @property
     def delays_read(self) -> bool:
@@ -307,7 +313,7 @@ class Fetch(Fetched, kw_only=True):
         """Read available records in order, within the limits; in a session, only those of changed partitions."""
         ctx, session, reader = self._ctx, self._session, self._reader
         ctx.error_code = 0
-        reads: list[PartitionRead] = []
+        reads: list[PartitionRead] = ctx.array()
         self._reads = reads
         if session is not None and session.epoch != self._epoch:
             # A later request of the session has overtaken this one.

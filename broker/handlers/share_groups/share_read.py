@@ -34,14 +34,12 @@ class ShareRead(FetchOutcome):
         self._epoch = session.epoch
         self._group_id = session.key.group_id
         self._committed_only = broker.share_partitions.reads_committed(self._group_id)
-        quota_bytes = broker.throttler.largest_fetch(ctx)
+        quota_bytes = broker.throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
         self._max_bytes = int(min(request.max_bytes, broker.max_fetch_bytes, quota_bytes))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._errors = topic_errors(ctx, broker, partitions)
         self._shares: dict[TopicIdPartition, tuple[Partition, SharePartition]] = {}
         self._served: list[tuple[Traffic, int]] = []
-        self.is_from_follower = False
-        self.charged_bytes = 0
         if not self._max_bytes or not request.max_records:
             return
         for one in ctx.sliced(partitions):

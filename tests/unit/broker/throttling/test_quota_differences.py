@@ -257,7 +257,9 @@ def test_fetch_size_is_limited_to_the_quota_of_an_idle_client(profile: str, is_l
     broker = broker_of(profile, FETCH)
     client = broker.client()
     client.call(ApiVersionsRequest(), 0)
-    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10_000) == is_limited
+    assert (
+        broker.broker.throttler.largest_fetch("ANONYMOUS", client.connection.ctx.session.client_id) == 10_000
+    ) == is_limited
 
 
 # -- Kafka's bugs that no profile has ----------------------------------------------------------------------------------

@@ -357,7 +357,9 @@ def test_fetch_size_is_limited_to_the_quota_of_an_idle_client_since_kafka_2_5(pr
     broker = broker_with_records(profile, *[1_000] * 30)
     client = broker.client()
     client.call(ApiVersionsRequest(), 0)  # the first request sets the client id
-    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10 * QUOTA) == is_limited
+    assert (
+        broker.broker.throttler.largest_fetch("ANONYMOUS", client.connection.ctx.session.client_id) == 10 * QUOTA
+    ) == is_limited
 
 
 @pytest.mark.parametrize(
