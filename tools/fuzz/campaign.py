@@ -19,7 +19,7 @@ from tools.fuzz import targets, upstream
 from tools.fuzz.messages import random_frame
 from tools.fuzz.mutation import mutated
 
-LINE_EVERY = 50_000
+LINE_EVERY = 10_000
 MOST_RSS_MB = 300
 MOST_PROBE_MS = 250
 _HANGS_AFTER_S = 120
