@@ -153,7 +153,7 @@ def _broker(
 def _upstream() -> "Upstream":
     from .upstream import Upstream
 
-    return Upstream(os.environ[UPSTREAM], os.environ.get(UPSTREAM_CONFIG))
+    return Upstream.of(os.environ[UPSTREAM], os.environ.get(UPSTREAM_CONFIG))
 
 
 @contextmanager

@@ -27,7 +27,12 @@ _running: list[SyncProxy] = []  # that tests use now
 
 class Upstream(NamedTuple):
     bootstrap: str
-    config_file: str | None  # client properties with which proxies connect
+    properties: Mapping[str, str]  # of a client, with which proxies connect
+
+    @staticmethod
+    def of(bootstrap: str, config_file: str | None) -> "Upstream":
+        """Raise ConfigError if the file cannot be read."""
+        return Upstream(bootstrap, {key: value for _, key, value in read_file(config_file)} if config_file else {})
 
 
 class Wanted(NamedTuple):
@@ -64,10 +69,9 @@ def new_proxy(upstream: Upstream, wanted: Wanted) -> Iterator[SyncProxy]:
             raise ProxyError(f"{name}: the upstream has its own security and users")
     own = {name: value for name, value in wanted.config.items() if acts_in_proxy(name)}
     others = {name: format_value(value) for name, value in wanted.config.items() if name not in own}
-    file = upstream.config_file
     proxy = SyncProxy(
         upstream.bootstrap,
-        upstream_config={key: value for _, key, value in read_file(file)} if file else {},
+        upstream_config=upstream.properties,
         config=own,
         admin_port=cast("int | None", wanted.of_broker.get("admin_port")),
         seed=cast("int", wanted.of_broker.get("seed", 0)),

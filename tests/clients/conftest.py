@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sluice import Broker, testing
+from sluice.embedded.options import has_upstream, session_broker
 from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.place import Place
@@ -39,10 +40,29 @@ _LEFT_OPEN = r"<(socket\.socket|ssl\.SSLSocket) fd=\d+, family=[12], type=1, "
 SOCKETS_LEFT_OPEN = f"ignore:Exception ignored .*{_LEFT_OPEN}:pytest.PytestUnraisableExceptionWarning"
 
 
+# With --kafka-upstream: the files whose tests need a broker of sluice, and for what.
+OWN_BROKERS = {
+    "test_acls.py": "brokers with ACLs",
+    "test_audit_commands.py": "brokers of an audit, whose faults several clients share",
+    "test_compaction.py": "a log cleaner that runs every few milliseconds",
+    "test_coordinator_moves.py": "coordinators that move",
+    "test_demo.py": "the brokers of the demo",
+    "test_dump_log.py": "a data directory",
+    "test_dump_metadata.py": "a data directory",
+    "test_faults.py": "brokers for docs/faults-clients.md, three of them",
+    "test_findings.py": "brokers of an audit",
+    "test_proxy.py": "no broker of a fixture: it starts Apache Kafka and its own proxies",
+    "test_security.py": "brokers with users and listeners of every kind",
+    "test_virtual_time.py": "brokers in virtual time",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     is_long = config.getoption("client_audits")
     for item in items:
         if item.path.is_relative_to(HERE):
+            if has_upstream() and item.path.name in OWN_BROKERS:
+                item.add_marker(pytest.mark.skip(reason=skips.own_broker(OWN_BROKERS[item.path.name])))
             if item.get_closest_marker("client_audits") and not is_long:
                 item.add_marker(pytest.mark.skip(reason=skips.campaign("clients")))
             item.add_marker(pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN))
@@ -75,9 +95,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    """Bootstrap address of the client matrix: --bootstrap, or our broker."""
-    named = request.config.getoption("bootstrap")
+def upstream() -> Iterator[str | None]:
+    """The address of a proxy in front of the cluster of --kafka-upstream, for the whole session."""
+    if not has_upstream():
+        yield None
+        return
+    with session_broker() as proxy:
+        yield proxy.bootstrap
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest, upstream: str | None) -> str:
+    """Bootstrap address of the client matrix: --bootstrap, --kafka-upstream, or our broker."""
+    named = request.config.getoption("bootstrap") or upstream
     if named is not None:
         return str(named)
     broker: BrokerProcess = request.getfixturevalue("broker")
@@ -95,9 +125,9 @@ SCENARIO_LIMIT_S = 90
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> Place:
-    """The broker that --bootstrap names, or one of ours that runs during the test."""
-    return Place(request.config.getoption("bootstrap") or "")
+def place(request: pytest.FixtureRequest, upstream: str | None) -> Place:
+    """The broker that --bootstrap or --kafka-upstream names, or one of ours that runs during the test."""
+    return Place(request.config.getoption("bootstrap") or upstream or "")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from sluice.protocol.apis.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
 from tests.support import skips
-from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.broker_process import BrokerProcess, overrides, running_broker, running_proxy
 from tests.support.wire import WireClient
 from tools.clients.built import BUILT, SOURCES, missing
 from tools.docs.client_matrix import STREAMS_SCENARIOS
@@ -164,12 +164,14 @@ def describe(bootstrap: str) -> DescribedGroup:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+def broker(tmp_path: Path, upstream: str | None) -> Iterator[BrokerProcess]:
     if shutil.which("java") is None:
         pytest.skip(skips.JAVA)
     if (reason := missing("kafka-streams")) is not None:
         pytest.skip(skips.build("kafka-streams", reason))
-    with running_broker(tmp_path / "broker.log", *overrides(*PROPERTIES)) as process:
+    log = tmp_path / "broker.log"
+    ours = overrides(*PROPERTIES)
+    with running_broker(log, *ours) if upstream is None else running_proxy(log, upstream) as process:
         yield process
 
 

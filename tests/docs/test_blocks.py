@@ -38,7 +38,8 @@ NOT_RUN = {
     "CONTRIBUTING.md": {"make setup": MINUTES},
     "docs/acls.md": {"INFO ": OUTPUT},
     "docs/audit.md": {
-        "sluice audit run --subject 'my-app": "needs an application; tests/clients/test_audit_commands.py runs three"
+        "sluice audit run --subject 'my-app": "needs an application; tests/clients/test_audit_commands.py runs three",
+        "sluice audit run --subject aiokafka --upstream": "takes minutes; test_real_cluster.py audits in virtual time",
     },
     "docs/coming-from.md": {"-": FOREIGN},
     "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; tools/campaign run ecosystem runs a registry"},
@@ -64,7 +65,10 @@ NOT_RUN = {
     },
     "docs/install.md": {"pip install": "installs from PyPI; tools/campaign run wheel installs the built package"},
     "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
-    "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},
+    "docs/pytest.md": {
+        "def test_a_pizza": "the first test of the page; a console block runs a variant",
+        "pytest --kafka-upstream": "needs a cluster; test_kafka_upstream.py runs it",
+    },
     "docs/security.md": {
         "WARNING ": OUTPUT,
         "bootstrap.servers=": SETTINGS,

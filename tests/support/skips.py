@@ -1,4 +1,4 @@
-"""The five kinds of reasons for which tests are skipped. A test that is skipped for another one fails."""
+"""The kinds of reasons for which tests are skipped. A test that is skipped for another one fails."""
 
 KINDS = {
     "program": "a program that this machine does not have",
@@ -6,6 +6,7 @@ KINDS = {
     "system": "an operating system, or a permission",
     "campaign": "minutes, which a campaign spends",
     "feature": "a feature that the client lacks",
+    "kafka-upstream": "a broker of sluice, in place of which --kafka-upstream puts a proxy",
 }
 
 
@@ -35,6 +36,11 @@ def campaign(name: str) -> str:
 def feature(client: str, lacks: str) -> str:
     """Return the reason for a missing feature of a client."""
     return f"feature: {client} {lacks}"
+
+
+def own_broker(why: str) -> str:
+    """Return the reason for a test that needs a broker of sluice, as the pytest plugin writes it."""
+    return f"kafka-upstream: {why}"
 
 
 def has_a_kind(reason: str) -> bool:

@@ -4,21 +4,25 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import CommandSubject, Subject
 from sluice.clock import LoopClock
+from sluice.embedded.upstream import Upstream
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
 from .observation_files import observation_file
 from .progress import DEFAULT_BUDGET, Budget, Progress
+from .real_cluster import node_ids_of, why_not
 from .role_detection import detect_role
 from .subject_audit import AuditContext, SubjectAudit
 from .timer_lag import LagMeter
@@ -36,6 +40,7 @@ async def audit(
     seed: int = 0,
     stop: asyncio.Event | None = None,
     report: Path | None = None,
+    upstream: Upstream | None = None,
 ) -> AuditResult:
     """Audit each subject with the probes for its role.
 
@@ -46,6 +51,7 @@ async def audit(
         on_progress: Called at each change.
         seed: Seed of brokers and faults.
         report: Folder of the report, where the observations are kept; None discards them.
+        upstream: A real cluster, in front of which proxies take the place of the brokers.
         stop: Ends the audit when set. The result has the runs until then, and no subjects that had not started.
 
     Raises:
@@ -57,6 +63,7 @@ async def audit(
         missing = subject.missing()
         if missing is not None:
             raise SluiceError(missing)
+    unfit = {} if upstream is None else await _unfit(probes, upstream)
     for subject in subjects:
         await subject.prepare()
     clock = LoopClock(asyncio.get_running_loop())
@@ -66,12 +73,12 @@ async def audit(
     try:
         with _quiet_brokers():
             async with _workers(any(subject.virtual for subject in subjects)) as workers:
-                context = AuditContext(budget, on_progress, seed, clock, meter, workers, stop)
+                context = AuditContext(budget, on_progress, seed, clock, meter, workers, stop, upstream)
                 results = []
                 for subject in subjects:
                     if stop.is_set():
                         break
-                    results.append(await _of_one(subject, probes, context))
+                    results.append(await _of_one(subject, probes, unfit, context))
                     if report is not None:
                         await workers[0].save(observation_file(report, len(results) - 1))
     finally:
@@ -80,17 +87,31 @@ async def audit(
         sluice=__version__,
         began=began.isoformat(timespec="seconds"),
         machine=f"{os.cpu_count()} processors, Python {platform.python_version()}, {platform.platform()}",
+        upstream="" if upstream is None else upstream.bootstrap,
         subjects=results,
     )
 
 
-async def _of_one(subject: Subject, probes: Sequence[Probe], context: AuditContext) -> SubjectResult:
+async def _unfit(probes: Sequence[Probe], upstream: Upstream) -> dict[str, str]:
+    """Return why probes cannot run in front of a cluster, by name."""
+    node_ids = await node_ids_of(upstream)
+    return {probe.name: reason for probe in probes if (reason := why_not(probe, node_ids)) is not None}
+
+
+async def _of_one(
+    subject: Subject, probes: Sequence[Probe], unfit: Mapping[str, str], context: AuditContext
+) -> SubjectResult:
     try:
         roles = subject.roles or frozenset({await detect_role(subject, context.clock)})
         wanted = [probe for probe in probes if probe.role in roles and _can_run(probe, subject)]
         if not wanted:
             raise ConfigError(f"{subject.name}: no probe is for a {_listed(roles)}")
-        return await SubjectAudit(subject, wanted, context).measure()
+        runnable = [probe for probe in wanted if probe.name not in unfit]
+        if not runnable:
+            raise ConfigError(f"{wanted[0].name}: not applicable with --upstream: {unfit[wanted[0].name]}")
+        result = await SubjectAudit(subject, runnable, context).measure()
+        not_applicable = {probe.name: unfit[probe.name] for probe in wanted if probe.name in unfit}
+        return msgspec.structs.replace(result, not_applicable=not_applicable)
     finally:
         await subject.close()
 

@@ -20,11 +20,13 @@ from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer
 from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
+from sluice.embedded.upstream import Upstream
 from sluice.errors import SluiceError
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
 from sluice.protocol.errors import ErrorCode
 
 from .hints import did_nothing, not_connected
+from .real_cluster import brokers_for
 
 # A Java client takes seconds to start on a busy machine.
 _WORKS_WITHIN_MS = 20_000.0
@@ -177,12 +179,11 @@ async def run(
     clock: Clock,
     starting: asyncio.Lock,
     lag: Callable[[], Callable[[], float]],
+    upstream: Upstream | None = None,
 ) -> RunResult:
     """Run once. `lag` starts a measurement and returns a function for its result. Raises SluiceError."""
     probe = _at_free_port(probe)
-    given = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
-    config = {"group.initial.rebalance.delay.ms": 3000, **given}  # Kafka's default; Broker's is shorter
-    async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
+    async with brokers_for(probe, seed, upstream) as broker:
         await _prepare(broker, probe)
         probe_run = ProbeRun(broker, subject, probe, seed, clock, starting)
         lag_ms = lag()

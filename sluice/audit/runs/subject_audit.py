@@ -23,6 +23,7 @@ from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBacko
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
 from sluice.clock import Clock
+from sluice.embedded.upstream import Upstream
 from sluice.journal_events import Request
 
 from .probe_run import RunResult, is_successful_work, run
@@ -43,18 +44,23 @@ class AuditContext(NamedTuple):
     meter: LagMeter
     workers: Sequence[Worker]
     stop: asyncio.Event
+    upstream: Upstream | None = None
 
 
 class SubjectAudit:
     def __init__(self, subject: Subject, probes: Sequence[Probe], context: AuditContext) -> None:
         self._subject = subject
         self._probes = {probe.name: probe for probe in probes}
-        self._budget, self._on_progress, self._seed, self._clock, self._meter, workers, self._stop = context
+        self._budget, self._on_progress, self._seed, self._clock, self._meter, workers, self._stop, self._upstream = (
+            context
+        )
         self._judge, *virtual_workers = workers
         self._free: asyncio.Queue[Worker] = asyncio.Queue()  # idle workers for clients in virtual time
         for worker in virtual_workers:
             self._free.put_nowait(worker)
-        self._at_once = len(virtual_workers) if subject.virtual else self._budget.at_once
+        # All runs use the same topic and group: one after the other in a real cluster.
+        at_once = self._budget.at_once if self._upstream is None else 1
+        self._at_once = len(virtual_workers) if subject.virtual else at_once
         self._starting = asyncio.Lock()
         self._began_ms = self._clock.monotonic_ms()
         self._done: Counter[str] = Counter()
@@ -146,7 +152,9 @@ class SubjectAudit:
                 return await self._run_virtual(worker, probe, repetition, seed)
             finally:
                 self._free.put_nowait(worker)
-        return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
+        return await run(
+            self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure, self._upstream
+        )
 
     async def _run_virtual(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> RunResult:
         """Run in a worker, limited to the budget, because a storm makes virtual time slow."""

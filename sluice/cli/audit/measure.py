@@ -16,6 +16,7 @@ from sluice.audit.report.words import style_of
 from sluice.audit.runs import Budget, audit
 from sluice.audit.subjects import Subject
 from sluice.broker.network.fair_selector import new_loop
+from sluice.embedded.upstream import Upstream
 
 from .progress_screen import open_screen
 from .selection import chosen_probes, chosen_subjects
@@ -31,14 +32,17 @@ def measure(
     settings: tuple[str, ...],
     like: str | None,
     virtual: bool,
+    upstream: str | None,
+    upstream_config: str | None,
     seed: int,
     fails_on: frozenset[str],
     output_format: str,
 ) -> None:
     """Measure, judge, report; exit with 1 if the result has a kind of `fails_on`."""
     what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, like, virtual=virtual)
+    real = None if upstream is None else Upstream.of(upstream, upstream_config)
     make_folder(out)
-    result, stopped = _measured(who, what, budget, seed, out)
+    result, stopped = _measured(who, what, budget, seed, out, real)
     if stopped and not any(subject.verdicts for subject in result.subjects):
         raise click.ClickException("stopped by a signal before anything was measured")
     files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
@@ -53,7 +57,12 @@ def measure(
 
 
 def _measured(
-    subjects: Sequence[Subject], probes: Sequence[Probe], seconds: float, seed: int, out: Path
+    subjects: Sequence[Subject],
+    probes: Sequence[Probe],
+    seconds: float,
+    seed: int,
+    out: Path,
+    upstream: Upstream | None,
 ) -> tuple[AuditResult, bool]:
     """Return also whether a signal stopped the run; a second signal skips the judge too."""
     stop = asyncio.Event()
@@ -75,7 +84,14 @@ def _measured(
         with open_screen(console) as screen:
             budget = Budget(seconds=seconds)
             return await audit(
-                subjects, probes, budget=budget, on_progress=screen.show, seed=seed, stop=stop, report=out
+                subjects,
+                probes,
+                budget=budget,
+                on_progress=screen.show,
+                seed=seed,
+                stop=stop,
+                report=out,
+                upstream=upstream,
             )
 
     try:

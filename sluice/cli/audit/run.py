@@ -46,6 +46,14 @@ _FAIL_ON: Mapping[str, tuple[str, ...]] = {
 )  # fmt: skip
 @like_option
 @click.option("--virtual", is_flag=True, help="Virtual time, for clients that support it; hours take seconds.")
+@click.option(
+    "--upstream", metavar="HOST:PORT,...",
+    help="Bootstrap servers of a Kafka cluster, in front of which proxies take the place of the brokers.",
+)  # fmt: skip
+@click.option(
+    "--upstream-config", type=click.Path(), metavar="FILE",
+    help="Properties of a Kafka client, such as security.protocol, with which the proxies connect.",
+)  # fmt: skip
 @click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of brokers and faults.")
 @click.option(
     "--fail-on", multiple=True, type=click.Choice(list(_FAIL_ON)),
@@ -62,6 +70,8 @@ def run(
     settings: tuple[str, ...],
     like: str | None,
     virtual: bool,
+    upstream: str | None,
+    upstream_config: str | None,
     seed: int,
     fail_on: tuple[str, ...],
     output_format: str,
@@ -71,11 +81,17 @@ def run(
     Each client runs against its own brokers, which fail in one way after the other. Progress goes to stderr, verdicts
     to stdout, and the evidence to the report. Ctrl-C ends the measurement; the results so far are judged and reported.
     """
+    if upstream is not None and virtual:
+        raise click.UsageError("--virtual: not with --upstream, a cluster in real time")
+    if upstream is None and upstream_config is not None:
+        raise click.UsageError("--upstream-config: needs --upstream")
+
     from .measure import measure  # the audit takes a third of a second to import
 
     measure(
-        subjects, probes, out, budget / 1000, role, settings, like, virtual, seed, _included(fail_on), output_format
-    )
+        subjects, probes, out, budget / 1000, role, settings, like, virtual, upstream, upstream_config, seed,
+        _included(fail_on), output_format,
+    )  # fmt: skip
 
 
 def _included(fail_on: tuple[str, ...]) -> frozenset[str]:

@@ -58,6 +58,8 @@ def _subject(result: SubjectResult, measured: Path) -> Iterator[str]:
         yield f"sluice audit judge {shlex.quote(str(measured))} {found.settings_line}"
     for backoff in result.backoffs:
         yield f"  measured {backoff.kind}: {printable(backoff_words(backoff))} [{backoff.probe}]"
+    for name, reason in result.not_applicable.items():
+        yield f"  not applicable to a real cluster: {name}: {printable(reason)}"
     for problem in result.problems[:_MOST_PROBLEMS]:
         yield f"  failed run: {printable(problem)}"
     if len(result.problems) > _MOST_PROBLEMS:
@@ -100,6 +102,7 @@ def _as_dict(result: SubjectResult) -> dict[str, object]:
         "deviations": deviations,
         "findings": findings,
         "problems": result.problems,
+        "not_applicable": result.not_applicable,
     }
 
 

@@ -161,6 +161,7 @@ class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
     recovery_ms: by probe, median time from the end of the fault to the next success
     probes: number of runs by probe
     problems: unusable runs, with the reason
+    not_applicable: probes that need brokers of sluice, with the reason, in an audit of a real cluster
     seconds: duration of the audit
     virtual: whether it used virtual time
     """
@@ -172,6 +173,7 @@ class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
     recovery_ms: dict[str, float] = {}
     probes: dict[str, int] = {}
     problems: list[str] = []
+    not_applicable: dict[str, str] = {}
     seconds: float = 0.0
     virtual: bool = False
 
@@ -182,10 +184,12 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
     sluice: version of sluice
     began: start time, ISO 8601 in UTC
     machine: processors, Python and system, because they affect times
+    upstream: bootstrap servers of the real cluster; empty: brokers of sluice
     subjects: one per client
     """
 
     sluice: str
     began: str
     machine: str
+    upstream: str = ""
     subjects: list[SubjectResult]

@@ -124,6 +124,8 @@ USAGES = {
         2,
         "--outages: expected numbers above 0, separated by commas, got x",
     ),
+    "audit run --virtual --upstream 127.0.0.1:9092": (2, "--virtual: not with --upstream, a cluster in real time"),
+    "audit run --upstream-config file": (2, "--upstream-config: needs --upstream"),
     "audit run --out text.txt": (2, "--out: 'text.txt' is a file"),
     "audit compare none none": (1, "none: cannot read the report: No such file or directory"),
     "audit compare text.txt text.txt": (1, "text.txt: expected the report.json of an audit: "),
