@@ -24,6 +24,8 @@ from .upstream_connector import UpstreamConnector
 log = logging.getLogger("sluice.proxy")
 
 _RETRY_MS = 1_000
+# A start that takes longer is logged.
+_WAITS_MS = 3_000
 _PORTS = range(1, 65536)
 
 T = TypeVar("T")
@@ -140,7 +142,27 @@ async def _discover(
 ) -> dict[int, dict[int, VersionRange]]:
     client = upstream.admin.network.client
     report = _ConnectionReport(client, options, config)
-    log.info("reading the brokers of the upstream cluster", extra={"upstream": options.upstream["bootstrap.servers"]})
+    servers = options.upstream["bootstrap.servers"]
+    waiting = clock.call_at(
+        clock.monotonic_ms() + _WAITS_MS,
+        lambda: log.info("waiting for the upstream cluster", extra={"upstream": servers}),
+    )
+    try:
+        return await _read_brokers(upstream, clock, report)
+    except AuthenticationException as error:
+        failure = client.last_failure
+        where = "" if failure is None else f"{failure.node.host}:{failure.node.port}: "
+        raise SluiceError(f"--upstream: {where}{error}") from None
+    except _Unusable as error:
+        raise SluiceError(f"--upstream: {error}") from None
+    finally:
+        waiting.cancel()
+        report.is_over = True
+
+
+async def _read_brokers(
+    upstream: UpstreamCluster, clock: Clock, report: _ConnectionReport
+) -> dict[int, dict[int, VersionRange]]:
     while True:
         try:
             node_ids = await upstream.refresh()
@@ -149,16 +171,11 @@ async def _discover(
             for node_id in node_ids:
                 if node_id not in versions:
                     report.log_broker(node_id, "no response in time")
-            report.is_over = True
             return {node_id: versions.get(node_id, some) for node_id in node_ids}
-        except AuthenticationException as error:
-            failure = client.last_failure
-            where = "" if failure is None else f"{failure.node.host}:{failure.node.port}: "
-            raise SluiceError(f"--upstream: {where}{error}") from None
-        except _Unusable as error:
-            raise SluiceError(f"--upstream: {error}") from None
+        except (AuthenticationException, _Unusable):
+            raise
         except KafkaException as error:
-            if client.last_failure is None:  # else it is logged
+            if upstream.admin.network.client.last_failure is None:  # else it is logged
                 report.log(str(error))
         await sleep_ms(clock, _RETRY_MS)
 

@@ -51,6 +51,9 @@ class ProxyOptions(NamedTuple):
     sasl_passthrough: bool = False  # clients authenticate with the upstream brokers themselves
     use: UpstreamUse | None = None  # notes what clients create
 
+    def __repr__(self) -> str:  # without passwords
+        return f"{type(self).__name__}({self.upstream['bootstrap.servers']})"
+
 
 class ProxyServer(BrokerProcess):
     is_proxy = True

@@ -17,7 +17,11 @@ Properties = dict[str, str]
 
 @asynccontextmanager
 async def running_proxy(
-    upstream: Mapping[str, str], properties: Mapping[str, str] | None = None, *, sasl_passthrough: bool = False
+    upstream: Mapping[str, str],
+    properties: Mapping[str, str] | None = None,
+    *,
+    sasl_passthrough: bool = False,
+    admin: tuple[str, int] | None = None,
 ) -> AsyncIterator[ProxyServer]:
     """Run a proxy.
 
@@ -25,12 +29,13 @@ async def running_proxy(
         upstream: Properties of the proxy as a client, with `bootstrap.servers`.
         properties: Those of its own side.
         sasl_passthrough: Whether clients authenticate with the cluster.
+        admin: Address of the admin port, if any.
     """
     loop = asyncio.get_running_loop()
     options = ProxyOptions(upstream, {}, None, sasl_passthrough=sasl_passthrough)
     config = Config.of({"listeners": "PLAINTEXT://127.0.0.1:0", "sluice.journal.events": 1000, **(properties or {})})
     server = await open_proxy(options, config, LoopClock(loop), Random(0), loop, load_page)
-    await server.start()
+    await server.start(admin=admin)
     try:
         yield server
     finally:

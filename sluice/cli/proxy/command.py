@@ -15,6 +15,7 @@ from sluice.cli.serve.arguments import LOG_FORMATS, ServeArguments
 from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, read_file
+from sluice.errors import ConfigError
 from sluice.proxy.discovery import open_proxy, parse_ports, until_stopped
 from sluice.proxy.server import ProxyOptions
 from sluice.web import load as load_page
@@ -89,7 +90,10 @@ def proxy(
     given = properties | {"bootstrap.servers": upstream}
     options = ProxyOptions(given, parse_ports(ports), advertised_host, sasl_passthrough=sasl_passthrough)
     config = Config.load(config_file, overrides, os.environ)
-    if host is not None or port is not None or not config.is_set("listeners"):
+    if config.is_set("listeners"):
+        if host is not None or port is not None:
+            raise ConfigError("--host, --port: listeners is set, too; expected the addresses in one of them")
+    else:
         pairs = listener_pairs(host, DEFAULT_PORT if port is None else port)
         config = Config.load(config_file, [*overrides, *pairs], os.environ)
     for warning in config.warnings:

@@ -33,6 +33,12 @@ USAGES = {
     "quota list --bootstrap {closed}": (1, "{closed}: could not connect: Connection refused"),
     "quota list --bootstrap localhost": (2, "--bootstrap: expected HOST:PORT, got localhost"),
     "quota list --bootstrap localhost:99999": (2, "--bootstrap: expected HOST:PORT, got localhost:99999"),
+    "proxy --upstream {web}": (1, "Error: --upstream: {web}: ...; expected a response of a Kafka broker\n"),
+    "proxy --upstream {closed} --port 1 --override listeners=SSL://127.0.0.1:1": (
+        2,
+        "Error: --host, --port: listeners is set, too; expected the addresses in one of them\n",
+    ),
+    "proxy --upstream {closed} --sasl-passthrough": (2, "--sasl-passthrough: expected SASL_PLAINTEXT or SASL_SSL as"),
     "quota list {B} --user a --user-default": (2, "--user and --user-default exclude each other"),
     "quota list {B} --user a --ip 1.2.3.4": (1, "INVALID_REQUEST: Invalid entity filter component combination."),
     "quota list {B} extra": (2, "extra: unexpected argument"),
