@@ -26,6 +26,7 @@ from sluice.broker.faults.matching.values import RuleProblem
 from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer
+from sluice.broker.throttling.scope import Scope
 from sluice.config.broker_config import Config
 from sluice.errors import FaultError, ProxyFaultError, SluiceError
 from sluice.protocol.apis import API_KEYS
@@ -61,7 +62,7 @@ class FaultEngine(RuleOwner):
     @property
     def target_info(self) -> TargetInfo:
         target = self._target
-        return TargetInfo(target.config, target.servers, target.is_proxy)
+        return TargetInfo(target.config, target.servers, target.is_proxy, target.scope)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class FaultEngine(RuleOwner):
     def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
-            fault = Fault(self, rule, rule.the_action, fault_id, random, self.now_ms)
+            fault = Fault(self, rule, rule.the_action, fault_id, random, self.now_ms, self._target.scope)
             _check(fault, self.target_info)
         except RuleProblem as problem:
             raise _fault_error(problem, at) from None
@@ -283,6 +284,7 @@ def _check(fault: Fault, target: TargetInfo) -> None:
     action = fault.action
     if target.is_proxy and action.PROXY_REFUSAL:
         raise _ProxyRefusal("action", f"{action.kind} is not possible in a proxy: {action.PROXY_REFUSAL}")
+    _check_scope(fault, target.scope)
     _check_fields(fault)
     for node_id in fault.match.brokers or ():
         check_node(target, node_id, "broker")
@@ -290,6 +292,19 @@ def _check(fault: Fault, target: TargetInfo) -> None:
     action.check_target(fault, target)
     if isinstance(action, RequestAction):
         _check_apis(fault, action)
+
+
+def _check_scope(fault: Fault, scope: Scope) -> None:
+    """Refuse an action that would also affect other clients or topics."""
+    action = fault.action
+    if isinstance(action, RequestAction):
+        return
+    if scope.topics:
+        raise RuleProblem("action", f"{action.kind} affects all topics, but rules are limited to some (--only-topics)")
+    if scope.clients and "client_id" not in action.FIELDS:
+        raise RuleProblem(
+            "action", f"{action.kind} affects all clients, but rules are limited to some (--only-clients)"
+        )
 
 
 def _check_fields(fault: Fault) -> None:

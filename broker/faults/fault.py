@@ -21,6 +21,7 @@ from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.schedule import During, new_schedule
 from sluice.broker.faults.matching.values import RuleProblem, parse_ms
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.protocol.entities import RequestEntities
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
@@ -172,12 +173,13 @@ class Fault:
         rule_id: str,
         random: Random,
         now_ms: float,
+        scope: Scope = EVERYTHING,
     ) -> None:
         """Check and initialize the rule; without `owner`, only check it. Raises RuleProblem if it cannot work."""
         self.id = rule_id
         self.rule = rule
         self.action = action
-        self.match = Match(rule)
+        self.match = Match(rule, scope)
         self.matched = 0  # matches, hit or not
         self.hits = 0
         self.hits_on: dict[int, int] = {}  # hits by node id

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
 
@@ -21,6 +22,7 @@ class TargetInfo(NamedTuple):
     config: Config
     node_ids: Collection[int]
     is_proxy: bool = False
+    scope: Scope = EVERYTHING
 
 
 class FaultTarget(Protocol):
@@ -28,6 +30,8 @@ class FaultTarget(Protocol):
     def config(self) -> Config: ...
     @property
     def is_proxy(self) -> bool: ...
+    @property
+    def scope(self) -> Scope: ...
     @property
     def cluster(self) -> Cluster: ...
     @property

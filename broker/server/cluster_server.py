@@ -17,6 +17,7 @@ from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
 from sluice.broker.on_demand import OnDemand
 from sluice.broker.requests.runtime import Runtime
 from sluice.broker.requests.worker import ThreadWorker
+from sluice.broker.throttling.scope import EVERYTHING
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import ClusterError, SluiceError, UnknownResourceError
@@ -33,6 +34,7 @@ _RESUME_AFTER_MS = 500
 
 class ClusterServer:
     is_proxy = False  # whether the brokers forward all requests to another cluster
+    scope = EVERYTHING  # of fault rules
 
     def __init__(
         self,

@@ -8,10 +8,11 @@ It has the API of Broker, by the same code. SyncProxy is the same for code witho
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random  # noqa: TID251  (the proxy's single source of randomness)
 
 from sluice.broker.process import BrokerProcess
+from sluice.broker.throttling.scope import Scope
 from sluice.client.errors import KafkaException
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, format_value
@@ -49,6 +50,8 @@ class Proxy(Broker):
         admin_port: Port | None = None,
         seed: int = 0,
         protect_existing: bool = False,
+        only_clients: Sequence[str] = (),
+        only_topics: Sequence[str] = (),
     ) -> None:
         """Configure the proxy; `async with` starts it.
 
@@ -59,6 +62,8 @@ class Proxy(Broker):
             admin_port: Port of the admin HTTP server; 0 picks a free port, None disables the server.
             seed: Seed of all randomness.
             protect_existing: Refuse requests that change topics or groups which existed before the start.
+            only_clients: Patterns of client ids to which all fault rules and quotas are limited, such as `shop-*`.
+            only_topics: Patterns of topics to which they are limited.
 
         Raises:
             ConfigError: An unknown property, an invalid value, or a property that only brokers have.
@@ -78,6 +83,7 @@ class Proxy(Broker):
         properties = {name: format_value(value) for name, value in (upstream_config or {}).items()}
         self._upstream = {**properties, "bootstrap.servers": upstream}
         self._protect_existing = protect_existing
+        self._scope = Scope(tuple(only_clients), tuple(only_topics))
         self._use = UpstreamUse(protects=protect_existing)
 
     @property
@@ -89,7 +95,7 @@ class Proxy(Broker):
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         use = self._use = UpstreamUse(protects=self._protect_existing)
-        options = ProxyOptions(self._upstream, {}, None, use=use)
+        options = ProxyOptions(self._upstream, {}, None, use=use, scope=self._scope)
         server = await open_proxy(options, self._config, LoopClock(loop), random, loop, load_page, _STARTS_WITHIN_S)
         try:
             await use.begin(server.upstream)

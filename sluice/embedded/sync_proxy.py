@@ -4,7 +4,7 @@ with SyncProxy("kafka:9092") as proxy:
 producer = confluent_kafka.Producer({"bootstrap.servers": proxy.bootstrap})
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sluice.text.arguments import Port, checks_arguments
 
@@ -29,6 +29,8 @@ class SyncProxy(SyncBroker):
         admin_port: Port | None = None,
         seed: int = 0,
         protect_existing: bool = False,
+        only_clients: Sequence[str] = (),
+        only_topics: Sequence[str] = (),
     ) -> None:
         proxy = Proxy(
             upstream,
@@ -37,6 +39,8 @@ class SyncProxy(SyncBroker):
             admin_port=admin_port,
             seed=seed,
             protect_existing=protect_existing,
+            only_clients=only_clients,
+            only_topics=only_topics,
         )
         Blocking.__init__(self, proxy, BrokerThread(proxy))
 

@@ -11,7 +11,7 @@ from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 
-from .mutations import MUTATING
+from .quotas.mutations import MUTATING
 
 _HEADER = Struct(">ihhi")  # size, API key, version, correlation id
 _SIZE = Struct(">i")

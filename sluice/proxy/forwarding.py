@@ -17,9 +17,10 @@ from sluice.broker.exchange.response_cache import Encoded
 from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.context import ENDED, Outcome, RequestContext
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.client.network.connection import Cancelable
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.addresses import rewriter_of
@@ -30,6 +31,7 @@ from sluice.protocol.apis.header import ResponseHeader
 from sluice.protocol.apis.metadata import MetadataResponse
 from sluice.protocol.apis.share_fetch import ShareFetchResponse
 from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
@@ -38,8 +40,9 @@ from .fetch_sessions import ForwardedSessions
 from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .forwarded_route import DecodedRoute, ForwardedRoute
 from .handlers import SASL_APIS, handlers_of
-from .known_topic import KnownTopic
-from .mutations import MUTATING
+from .known_topic import KnownTopic, UnknownIds
+from .quotas.mutations import MUTATING
+from .quotas.throttling import ForwardedThrottler
 from .sasl.passthrough import SaslPassthrough
 from .traffic import UpstreamTraffic
 from .upstream_cluster import UpstreamTopic
@@ -50,11 +53,18 @@ from .upstream_use import CHECKED, UpstreamUse
 log = logging.getLogger("sluice.proxy")
 
 _API_AND_VERSION = Struct(">I")
+_SIZE_BYTES = 4
+_MOST_WITHOUT_NAME = 1000  # then they are asked for again
 _FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 class ForwardingExchange(Exchange):
-    def __init__(self, broker: Broker, connector: UpstreamConnector, use: UpstreamUse | None) -> None:
+    def __init__(
+        self, broker: Broker, connector: UpstreamConnector, use: UpstreamUse | None, scope: Scope = EVERYTHING
+    ) -> None:
+        self._scope = scope
+        assert isinstance(broker.throttler, ForwardedThrottler)
+        broker.throttler.scope = scope
         self._passes_sasl = connector.passes_sasl
         handlers = handlers_of(broker.served, use, passes_sasl=self._passes_sasl)
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
@@ -66,6 +76,7 @@ class ForwardingExchange(Exchange):
         self._checked = frozenset() if use is None else CHECKED
         self.traffic = UpstreamTraffic()
         self._max_response_bytes = broker.config.integer("socket.request.max.bytes")
+        self._without_name: set[bytes] = set()  # topic ids that the cluster was asked for
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
         self._readers: dict[int, Callable[[ForwardedContext, InFlight, Message], bool]] = {
@@ -88,6 +99,7 @@ class ForwardingExchange(Exchange):
         ctx = ForwardedContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
         ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool, self._max_response_bytes)
         ctx.sasl = ctx.mutations = None
+        ctx.is_exempt = False
         return ctx
 
     def disconnected(self, ctx: RequestContext, error: Exception | None) -> None:
@@ -110,6 +122,44 @@ class ForwardingExchange(Exchange):
             upstream.hold(bytes(view[start:end]), is_alone=is_alone)
         else:
             super().dispatch(ctx, view, start, end)
+
+    def handle(self, ctx: RequestContext, route: Route, request: Message) -> Message | Outcome:
+        """Handle a request when the names of its topic ids are known, if a rule or a quota depends on them."""
+        forwarded = cast("ForwardedContext", ctx)
+        if route.has_faults or self._scope.topics:
+            unknown = self._unknown_ids(route.api_key, request)
+            if unknown:
+                self._learn_first(forwarded, cast(ForwardedRoute, route).frame_of(ctx, request), unknown)
+                return ENDED
+        if self._scope:
+            topics = {topic for topic, _ in self._partitions_of(route.api_key, request)} if self._scope.topics else ()
+            forwarded.is_exempt = not self._scope.includes(ctx.session.client_id, topics)
+        return super().handle(ctx, route, request)
+
+    def _partitions_of(self, api_key: int, request: Message) -> Iterable[tuple[str, int]]:
+        partitions, *_ = reader_of(api_key)(request, self._broker.metadata.topics_by_id)
+        if isinstance(request, FetchRequest) and request.session_epoch > 0:
+            return [*partitions, *self._sessions.partitions_of(request.session_id)]
+        return partitions
+
+    def _unknown_ids(self, api_key: int, request: Message) -> list[bytes]:
+        names = UnknownIds(self._broker.metadata.topics_by_id, self._without_name)
+        reader_of(api_key)(request, names)  # type: ignore[arg-type]  # has the method that it uses
+        return [*names.unknown]
+
+    def _learn_first(self, ctx: ForwardedContext, frame: bytes, topic_ids: list[bytes]) -> None:
+        """Ask the cluster for the names of topics, then handle the request; until then, its connection is parked."""
+        connection = ctx.session.connection
+
+        def dispatch(_: Mapping[str, int]) -> None:
+            if len(self._without_name) > _MOST_WITHOUT_NAME:
+                self._without_name.clear()
+            self._without_name.update(topic_ids)
+            if not connection.closed:
+                self.dispatch_held(ctx, frame[_SIZE_BYTES:])
+
+        connection.park(ctx.upstream.close)
+        self.look_up([], topic_ids, dispatch)
 
     @property
     def is_reading(self) -> bool:

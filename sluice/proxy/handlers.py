@@ -22,7 +22,7 @@ from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.message import Message
 
 from .forwarded_route import ForwardedRoute
-from .mutations import MUTATING, Mutations, look_up_and_charge
+from .quotas.mutations import MUTATING, Mutations, look_up_and_charge
 from .upstream_connection import ForwardedContext
 from .upstream_use import CHECKED, UpstreamUse
 
@@ -50,8 +50,8 @@ def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
 def _forward_fetch(ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
     """Forward a Fetch, limited to the bytes that its quota grants at once, as in Kafka, unless it is not read."""
     assert isinstance(request, FetchRequest | ShareFetchRequest)
-    most = broker.throttler.largest_fetch(ctx)
-    if most < request.max_bytes and cast(ForwardedRoute, ctx.route).has_read(request):
+    forwarded, most = cast(ForwardedContext, ctx), broker.throttler.largest_fetch(ctx)
+    if most < request.max_bytes and not forwarded.is_exempt and cast(ForwardedRoute, ctx.route).has_read(request):
         request = structs.replace(request, max_bytes=int(most))
     if isinstance(request, FetchRequest) and ctx.fault is not None and ctx.fault.fetch_error is not None:
         request = structs.replace(request, max_wait_ms=0)  # failed partitions are reported at once
@@ -62,7 +62,7 @@ def _forward_mutation(ctx: RequestContext, request: Message, broker: Broker) -> 
     quota = broker.throttler.controller.mutation
     forwarded = cast(ForwardedContext, ctx)
     forwarded.mutations = None
-    if quota is None or not quota.quotas_enabled:
+    if quota is None or not quota.quotas_enabled or forwarded.is_exempt:
         return _forward(ctx, request, broker)
     mutations = forwarded.mutations = Mutations(ctx, broker.throttler)
     topics_by_id = broker.metadata.topics_by_id

@@ -19,6 +19,7 @@ from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.process import BrokerProcess
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.broker.server.upstream_state import UpstreamClusterState, UpstreamState
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.client.admin.topics import NewTopic as AdminNewTopic
 from sluice.client.errors import KafkaException
 from sluice.clock import Clock, sleep_ms
@@ -28,7 +29,7 @@ from sluice.quotas.store import REQUEST_PERCENTAGE
 
 from .forwarding import ForwardingExchange
 from .handlers import served_with_own_sasl
-from .throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
+from .quotas.throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
 from .upstream_cluster import VersionRange
 from .upstream_connection import ForwardedContext
 from .upstream_connector import UpstreamConnector
@@ -50,6 +51,7 @@ class ProxyOptions(NamedTuple):
     advertised_host: str | None
     sasl_passthrough: bool = False  # clients authenticate with the upstream brokers themselves
     use: UpstreamUse | None = None  # notes what clients create
+    scope: Scope = EVERYTHING  # of fault rules and quotas
 
     def __repr__(self) -> str:  # without passwords
         return f"{type(self).__name__}({self.upstream['bootstrap.servers']})"
@@ -85,6 +87,7 @@ class ProxyServer(BrokerProcess):
         self._connector = connector
         self._versions = dict(versions)
         self._options = options
+        self.scope = options.scope
         self._exchanges: dict[int, ForwardingExchange] = {}
         self._isolated: dict[int, Callable[[], None]] = {}  # node id -> end of the isolation
         self._refresh: asyncio.Task[None] | None = None
@@ -111,7 +114,7 @@ class ProxyServer(BrokerProcess):
         versions = self._served(node_id)
         broker = Broker(self.cluster, versions, versions, node_id, ForwardedThrottler)
         broker.quotas.request = None  # a callback has limits of request time
-        exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector, self._options.use)
+        exchange = self._exchanges[node_id] = ForwardingExchange(broker, self._connector, self._options.use, self.scope)
         return SocketServer(broker, exchange, self._loop)
 
     def _served(self, node_id: int) -> Mapping[int, VersionRange]:

@@ -36,7 +36,7 @@ from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
 
 from .forwarded_route import ForwardedRoute
-from .mutations import Mutations
+from .quotas.mutations import Mutations
 from .sasl.authentication import Authentication
 from .sasl.observer import SaslObserver
 from .traffic import UpstreamTraffic
@@ -67,10 +67,12 @@ class InFlight(Record, eq=False, gc=False):
     started_ms: float
     subject: RequestSubject | None
     annotations: RequestAnnotations | None
+    is_exempt: bool  # from quotas
 
 
 class ForwardedContext(RequestContext):
-    __slots__ = ("mutations", "sasl", "upstream")
+    __slots__ = ("is_exempt", "mutations", "sasl", "upstream")
+    is_exempt: bool  # whether quotas do not apply to the request
     upstream: "UpstreamConnection"
     mutations: Mutations | None  # the charges of the last request that creates or deletes partitions
     sasl: SaslObserver | None  # of an authentication that passes through the proxy
@@ -183,6 +185,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             connection.started_ms,
             None,
             None,
+            ctx.is_exempt,
         )
         self.in_flight.append(sent)
         self._write(frame)
@@ -219,7 +222,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         ctx = self._ctx
         ctx.route = SASL_TOKEN
         route, now_ms = cast(ForwardedRoute, SASL_TOKEN), self._exchange.clock.monotonic_ms()
-        self.in_flight.append(InFlight(route, 0, 0, len(token), _TOKEN, now_ms, True, now_ms, None, None))
+        self.in_flight.append(InFlight(route, 0, 0, len(token), _TOKEN, now_ms, True, now_ms, None, None, True))
         self._write(_SIZE.pack(len(token)) + token)
         self._client.park(self.close)
 
@@ -229,6 +232,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         ctx.route, ctx.version = sent.route, sent.version
         ctx.correlation_id, ctx.request_bytes = sent.correlation_id, sent.request_bytes
         ctx.error_code = 0
+        ctx.is_exempt = sent.is_exempt
         ctx.session.connection.started_ms = sent.started_ms
         trace = ctx.session.trace
         if trace is not None:

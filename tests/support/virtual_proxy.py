@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.server.cluster_server import ClusterServer
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.client.config import admin_config
 from sluice.client.network.connection import Cancelable
 from sluice.config.broker_config import Config
@@ -162,6 +163,7 @@ class VirtualProxy(VirtualBroker):
         upstream: VirtualBroker | None = None,
         properties: Mapping[str, str] | None = None,
         passes_sasl: bool = False,
+        scope: Scope = EVERYTHING,
     ) -> None:
         self.upstream = upstream = VirtualBroker("sluice.journal.events=1000") if upstream is None else upstream
         self.clock, self.loop = upstream.clock, upstream.loop
@@ -176,7 +178,7 @@ class VirtualProxy(VirtualBroker):
             lambda: None,  # type: ignore[arg-type,return-value]  # without a page
             self.connector,
             versions,
-            ProxyOptions({}, {}, None),
+            ProxyOptions({}, {}, None, scope=scope),
         )
         self.cluster = self.cluster_server.cluster
         self.run(ClusterServer.start(self.cluster_server))

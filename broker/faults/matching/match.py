@@ -6,15 +6,16 @@
 """
 
 import re
-from collections.abc import Callable, Collection
-from fnmatch import translate
+from collections.abc import Collection
 
 from sluice.broker.exchange.registry import HANDLERS
+from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import WHOLE_TOPIC, RequestEntities, entities_of
 from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_NAME, TRANSACTIONAL_ID
 from sluice.text.error_text import did_you_mean
+from sluice.text.patterns import glob
 
 from .conditions import Conditions
 from .values import Duration, RuleProblem, parse_ms
@@ -28,29 +29,34 @@ _ENTITIES = {
 }
 _VERSION = re.compile(r"(\d{0,5})(-?)(\d{0,5})", re.ASCII)
 _LAST_VERSION = 0x7FFF
-_ANYTHING = "*"
 
 # Client id, name and version of the software, principal, listener.
 Client = tuple[str, str, str, str, str]
-_LISTENER = 4
-_Test = Callable[[str], object]
+_CLIENT_ID, _LISTENER = 0, 4
 
 
 class Match:
-    """The conditions of a rule. Raises RuleProblem for impossible ones."""
+    """The conditions of a rule, within a scope. Raises RuleProblem for impossible ones."""
 
-    def __init__(self, rule: Conditions) -> None:
+    def __init__(self, rule: Conditions, scope: Scope = EVERYTHING) -> None:
         self.brokers = _numbers(rule.broker, "broker")
         self.partitions = _numbers(rule.partition, "partition")
         self.versions = _versions(rule.version)
         self.named_apis = _named_apis(rule.api)
-        self.apis = self._apis(rule)
-        self.names = [name for name in _ENTITIES if getattr(rule, name) is not None]
+        self.names = [
+            name for name in _ENTITIES if getattr(rule, name) is not None or (name == "topic" and scope.topics)
+        ]
+        self.apis = self._apis(rule, scope)
         client = (rule.client_id, rule.software_name, rule.software_version, rule.principal, rule.listener)
-        self._client = [(number, _glob(pattern)) for number, pattern in enumerate(client) if pattern is not None]
-        self._topic = _glob(rule.topic)
-        self._group = _glob(rule.group)
-        self._transactional_id = _glob(rule.transactional_id)
+        self._client = [(number, glob(pattern)) for number, pattern in enumerate(client) if pattern is not None]
+        if scope.clients:
+            self._client.append((_CLIENT_ID, scope.hits_client))
+        self._topic = glob(rule.topic)
+        if scope.topics:
+            own, in_scope = self._topic, scope.hits_topic
+            self._topic = lambda topic: own(topic) and in_scope(topic)
+        self._group = glob(rule.group)
+        self._transactional_id = glob(rule.transactional_id)
         self.older_than_ms = _milliseconds(rule.connection_older_than, "connection_older_than")
         self.younger_than_ms = _milliseconds(rule.connection_younger_than, "connection_younger_than")
         if None not in (self.older_than_ms, self.younger_than_ms) and self.older_than_ms >= self.younger_than_ms:  # type: ignore[operator]  # neither is None
@@ -112,8 +118,8 @@ class Match:
             and (item.transactional_id is None or self.hits_transactional_id(item.transactional_id))
         )
 
-    def _apis(self, rule: Conditions) -> frozenset[int]:
-        wanted = {name for name in _ENTITIES if getattr(rule, name) is not None}
+    def _apis(self, rule: Conditions, scope: Scope) -> frozenset[int]:
+        wanted = {*self.names}
         if not self.named_apis:
             if rule.version is not None:
                 raise RuleProblem("version", f"expected together with `api`, whose version it is, got {rule.version}")
@@ -122,6 +128,9 @@ class Match:
             for name in sorted(wanted - _fields_named(key)):
                 able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in _fields_named(each))
                 what = name.replace("_", " ")
+                if name == "topic" and rule.topic is None:
+                    limit = f"rules are limited to topics ({', '.join(scope.topics)})"
+                    raise RuleProblem("api", f"{limit}, and {API_KEYS[key].name} requests name none")
                 raise RuleProblem(name, f"{API_KEYS[key].name} requests name no {what}; expected one of {able}")
         first, last = self.versions
         served = [(API_KEYS[key].name, HANDLERS[key]) for key in self.named_apis]
@@ -182,11 +191,3 @@ def _versions(given: str | int | None) -> tuple[int, int]:
 
 def _milliseconds(given: Duration | None, path: str) -> float | None:
     return None if given is None else parse_ms(given, path)
-
-
-def _glob(pattern: str | None) -> _Test:
-    if pattern is None or pattern == _ANYTHING:
-        return lambda _: True
-    if not {"*", "?", "["} & {*pattern}:
-        return pattern.__eq__
-    return re.compile(translate(pattern)).match

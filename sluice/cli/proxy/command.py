@@ -8,6 +8,7 @@ from random import Random, SystemRandom  # noqa: TID251  (the single source of a
 import click
 
 from sluice.broker.network.fair_selector import new_loop
+from sluice.broker.throttling.scope import Scope
 from sluice.cli.commands import Command, Integer
 from sluice.cli.logs import set_up_logging
 from sluice.cli.options import override_option
@@ -50,6 +51,18 @@ DEFAULT_PORT = 19092
 @click.option("--ports", metavar="ID=PORT,...", default="", help="Ports of single brokers, by their id.")
 @click.option("--advertised-host", help="Host that clients use to connect.  [default: the address they used]")
 @click.option(
+    "--only-clients",
+    metavar="PATTERN,...",
+    default="",
+    help="Client ids to which all fault rules and quotas are limited, such as 'shop-*'.  [default: all]",
+)
+@click.option(
+    "--only-topics",
+    metavar="PATTERN,...",
+    default="",
+    help="Topics to which all fault rules and quotas are limited.  [default: all]",
+)
+@click.option(
     "--admin-port",
     type=Integer(0, 65535),
     default=ServeArguments().admin_port,
@@ -74,6 +87,8 @@ def proxy(
     port: int | None,
     ports: str,
     advertised_host: str | None,
+    only_clients: str,
+    only_topics: str,
     admin_port: int,
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -88,7 +103,13 @@ def proxy(
     logging.getLogger("sluice.client").setLevel(logging.WARNING)  # the proxy reports what its own client does
     properties = {} if upstream_config is None else {key: value for _, key, value in read_file(upstream_config)}
     given = properties | {"bootstrap.servers": upstream}
-    options = ProxyOptions(given, parse_ports(ports), advertised_host, sasl_passthrough=sasl_passthrough)
+    options = ProxyOptions(
+        given,
+        parse_ports(ports),
+        advertised_host,
+        sasl_passthrough=sasl_passthrough,
+        scope=Scope(_patterns(only_clients), _patterns(only_topics)),
+    )
     config = Config.load(config_file, overrides, os.environ)
     if config.is_set("listeners"):
         if host is not None or port is not None:
@@ -103,6 +124,10 @@ def proxy(
         stop = asyncio.Event()
         with stopped_by_signals(runner.get_loop(), stop.set):
             runner.run(_run(options, config, admin_port, random, stop))
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (each.strip() for each in text.split(","))))
 
 
 async def _run(options: ProxyOptions, config: Config, admin_port: int, random: Random, stop: asyncio.Event) -> None:

@@ -1,0 +1,1 @@
+"""The quotas of a proxy."""
