@@ -73,6 +73,11 @@ class ClientQuotas:
         if not quotas:
             del self._set[identity]
 
+    def clear(self) -> int:
+        """Remove all quotas, those of properties too; return their number."""
+        self._set.clear()
+        return self._stores.clear()
+
     def matching(
         self, exact: Entity, specified: Collection[str], *, strict: bool
     ) -> list[tuple[Entity, dict[str, float]]]:

@@ -58,6 +58,14 @@ class QuotaStore(Generic[_Entity]):
         for apply in self._followers:
             apply(entity, bound)
 
+    def clear(self) -> int:
+        """Remove all quotas; return their number."""
+        entities = [*self._holding]
+        self._static = {}
+        for entity in entities:
+            self.alter(entity, None)
+        return len(entities)
+
 
 class QuotaStores:
     __slots__ = ("of_addresses", "of_clients")
@@ -70,6 +78,10 @@ class QuotaStores:
             CONTROLLER_MUTATION_RATE: QuotaStore({}),
         }
         self.of_addresses: QuotaStore[Address] = QuotaStore({})  # connections per second
+
+    def clear(self) -> int:
+        """Remove all quotas; return their number."""
+        return sum(store.clear() for store in self.of_clients.values()) + self.of_addresses.clear()
 
 
 def _static(config: Config, prefix: str) -> dict[QuotaEntity, float]:

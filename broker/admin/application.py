@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from sluice.broker.admin.resources import cluster, faults, journal, metrics, quotas, scenarios
+from sluice.broker.admin.resources import cluster, faults, journal, metrics, observe, quotas, scenarios
 from sluice.broker.server.cluster_server import ClusterServer
 
 from .access_control import AccessControl
@@ -26,6 +26,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *cluster.OPERATIONS,
     *faults.OPERATIONS,
     *journal.OPERATIONS,
+    *observe.OPERATIONS,
     *quotas.OPERATIONS,
     *scenarios.OPERATIONS,
 )

@@ -23,6 +23,12 @@ def test_the_page_of_a_proxy_names_the_cluster_and_offers_what_works(open_page: 
         kinds = page.locator("#fault-form").get_by_label("Kind of fault").locator("option").all_inner_texts()
         assert "error" in kinds
         assert "disk-full" not in kinds
+        proxy.faults.add({"action": "close", "api": "Heartbeat"})
+        proxy.quota(client_id="shop", produce="1M")
+        expect(page.locator("#fault-rows li")).to_have_count(1)
+        page.get_by_role("button", name="Stop all").click()
+        expect(page.locator("#fault-rows li")).to_have_count(0)
+        expect(page.locator("#quota-rows li")).to_have_count(0)
         page.locator("#scenario-catalogue summary").click()
         expect(page.get_by_role("button", name="Run quota-squeeze")).to_be_visible()
         assert page.get_by_role("button", name="Run disk-full").count() == 0

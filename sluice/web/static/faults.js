@@ -17,6 +17,7 @@ export class Faults {
     this.rows = new Children(byId("fault-rows"), () => new Row(this));
     this.form = new FaultForm(byId("fault-form"));
     byId("fault-new").addEventListener("toggle", () => this.form.open());
+    byId("observe").addEventListener("click", () => this.stopAll());
   }
 
   show({ rows, total }) {
@@ -50,6 +51,14 @@ export class Faults {
     return this.attempt(async () => {
       if (rule.state !== "off") await send("DELETE", `/api/v1/faults/${encodeURIComponent(rule.id)}`);
       this.off.delete(rule.id);
+    });
+  }
+
+  // Removes the quotas, too, and stops the scenario: the broker then only observes.
+  stopAll() {
+    return this.attempt(async () => {
+      await send("POST", "/api/v1/observe", {});
+      this.off.clear();
     });
   }
 

@@ -45,6 +45,7 @@ REQUESTS: dict[str, list[tuple[str, str, int, str]]] = {
     "DELETE /api/v1/faults/{id}": [("/api/v1/faults/before", "", 200, '"id":"before"')],
     "GET /api/v1/journal": [("/api/v1/journal", "", 200, '"kind":"request"')],
     "GET /api/v1/journal/schema": [("/api/v1/journal/schema", "", 200, '"$defs"')],
+    "POST /api/v1/observe": [("/api/v1/observe", "", 200, '{"faults":["before"],"quotas":0,"scenario":""}')],
     "GET /api/v1/quotas": [("/api/v1/quotas", "", 200, '{"quotas":[]}')],
     "PUT /api/v1/quotas": [("/api/v1/quotas", QUOTA, 200, '"producer_byte_rate":1000')],
     "DELETE /api/v1/quotas": [("/api/v1/quotas", '{"entity": {"client-id": "shop"}}', 200, '"quotas":{}')],
