@@ -21,6 +21,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
 
     bootstrap: bootstrap servers
     counting: whether any quota exists; without one no usage is counted
+    quota_mode: value of sluice.quota.mode; with shadow, throttle times are recorded, but no client is throttled
     journal_size: number of events that the journal keeps; 0 without a journal
     looks_kept: number of snapshots that the points of a client cover
     upstream: at a proxy, the bootstrap servers of the cluster behind it
@@ -34,6 +35,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     journal_size: int
     looks_kept: int
     upstream: str | None = None
+    quota_mode: str = "enforce"
 
 
 class Snapshot:
@@ -65,6 +67,7 @@ class Snapshot:
                 journal_size=0 if journal is None else journal.size,
                 looks_kept=POINTS,
                 upstream=None if behind is None else behind.bootstrap,
+                quota_mode=server.config.text("sluice.quota.mode"),
             )
         )
 

@@ -59,6 +59,7 @@ def _title(state: State, display: Display, width: int) -> Text:
     notes = [
         *([f"filter {display.search!r}"] if display.search else []),
         *([] if cluster.counting else ["no quotas, so rates are not counted"]),
+        *(["shadow mode: no client is throttled"] if cluster.quota_mode == "shadow" else []),
         *([display.problem] if display.problem else []),
     ]
     product = "sluice" if cluster.upstream is None else f"sluice proxy of {cluster.upstream},"

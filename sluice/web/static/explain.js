@@ -48,7 +48,7 @@ export class Explain {
 
 function contentOf(answer) {
   return [
-    el("p", { class: "verdict" }, verdict(answer), el("small", { class: "sub" },
+    el("p", { class: "verdict" }, answer.mode === "shadow" ? `Shadow mode throttles no client. Enforced: ${verdict(answer)}` : verdict(answer), el("small", { class: "sub" },
       `user ${named(answer.user, "(no user)")}, quota.profile=${answer.profile}`)),
     ...articles(answer),
     ...connections(answer),

@@ -74,6 +74,9 @@ function cluster(seen) {
   const fact = (label, value) => el("span", {}, `${label} `, el("b", {}, value));
   const of = seen.upstream === null ? [] : [fact("in front of", seen.upstream), fact("cluster", seen.cluster_id)];
   byId("facts").replaceChildren(...of, fact("bootstrap", seen.bootstrap), fact("quota profile", seen.profile), fact("version", seen.version));
+  const isShadow = seen.quota_mode === "shadow";
+  byId("quota-shadow").hidden = !isShadow;
+  setText(byId("client-throttle"), isShadow ? "If enforced" : "Throttle time");
   setText(byId("product"), seen.upstream === null ? "sluice" : "sluice proxy");
   document.title = seen.upstream === null ? "sluice" : `sluice proxy of ${seen.cluster_id}`;
 }

@@ -1,5 +1,7 @@
 """The web page of a proxy: the upstream cluster and its brokers, instead of topics and leaders of our own."""
 
+import pytest
+
 from tests.support.records import fetch, produce_of
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.virtual_proxy import VirtualProxy
@@ -29,3 +31,9 @@ def test_traffic_is_that_with_the_upstream_broker() -> None:
     assert 0 < seen["out_per_s"] < 200, "the Produce response"
     address = f"upstream:{proxy.upstream.server.endpoints[0].port}"
     assert seen["upstream"] == {"address": address, "reachable": True, "in_flight": 1}
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_the_mode_of_quotas_is_shown(mode: str) -> None:
+    with watching(VirtualProxy(f"sluice.quota.mode={mode}")) as watcher:
+        assert watcher.message()["cluster"]["quota_mode"] == mode
