@@ -43,7 +43,12 @@ NOT_RUN = {
     },
     "docs/coming-from.md": {"-": FOREIGN},
     "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; tools/campaign run ecosystem runs a registry"},
-    "docs/containers.md": {"docker build": ENGINE, "import socket": ENGINE, "SLUICE_ADMIN_TOKEN=": ENGINE},
+    "docs/containers.md": {
+        "docker build": ENGINE,
+        "import socket": ENGINE,
+        "SLUICE_ADMIN_TOKEN=": ENGINE,
+        "services:": ENGINE,
+    },
     "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
     **{
         f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}
@@ -56,6 +61,7 @@ NOT_RUN = {
         "import asyncio": "needs FastStream",
     },
     "docs/how-to/test-with-tls-and-sasl.md": {"python3 -m venv": "installs from PyPI; the test itself runs as a block"},
+    "docs/how-to/use-a-real-cluster.md": {"sluice pipeline backoff": "needs Java; the page of Spark runs the job"},
     "docs/how-to/run-in-ci.md": {
         "tools/campaign run zipapp": "takes minutes; tools/campaign run zipapp also tests the file",
         "jobs:": SETTINGS,
