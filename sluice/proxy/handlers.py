@@ -50,7 +50,8 @@ def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
 def _forward_fetch(ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
     """Forward a Fetch, limited to the bytes that its quota grants at once, as in Kafka, unless it is not read."""
     assert isinstance(request, FetchRequest | ShareFetchRequest)
-    forwarded, most = cast(ForwardedContext, ctx), broker.throttler.largest_fetch(ctx)
+    forwarded, session = cast(ForwardedContext, ctx), ctx.session
+    most = broker.throttler.largest_fetch(session.user, session.client_id)
     if most < request.max_bytes and not forwarded.is_exempt and cast(ForwardedRoute, ctx.route).has_read(request):
         request = structs.replace(request, max_bytes=int(most))
     if isinstance(request, FetchRequest) and ctx.fault is not None and ctx.fault.fetch_error is not None:

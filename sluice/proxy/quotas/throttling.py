@@ -18,7 +18,7 @@ from sluice.broker.throttling.profile import Throttling
 from sluice.broker.throttling.scope import EVERYTHING
 from sluice.broker.throttling.throttler import ChargeResponse, Response, Throttler
 from sluice.broker.throttling.throttling_mode import MODES, ThrottlingMode, hold_above_quota
-from sluice.broker.throttling.verdict import HeldRead, Verdict
+from sluice.broker.throttling.verdict import Encoded, HeldRead, Verdict
 from sluice.protocol.apis import ApiKey
 from sluice.proxy.upstream_connection import ForwardedContext
 
@@ -48,7 +48,9 @@ class ForwardedThrottler(Throttler):
         return self._decide(ctx, response, mutations.throttle_ms, self.controller.mutation)
 
 
-def _charge_unless_exempt(charge: ChargeResponse, ctx: RequestContext, response: Response) -> Verdict | HeldRead | None:
+def _charge_unless_exempt(
+    charge: ChargeResponse, ctx: RequestContext, response: Response
+) -> Verdict | HeldRead | Encoded | None:
     if not cast(ForwardedContext, ctx).is_exempt:
         return charge(ctx, response)
     return Verdict(response.response) if isinstance(response, FetchOutcome) else None
