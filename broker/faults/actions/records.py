@@ -86,8 +86,9 @@ def _corrupted(records: bytes) -> bytes:
 
 
 def _entries(records: bytes) -> Iterator[int]:
-    """Yield the positions of the entries; the last may be incomplete."""
-    at = 0
-    while at + _MAGIC_AT < len(records):
+    """Yield the positions of the entries; the last may be incomplete. An upstream's may be none from some byte on."""
+    at, size = 0, 0
+    while size >= 0 and at + _MAGIC_AT < len(records):
         yield at
-        at += _HEAD_BYTES + _unpack_size(records, at + _SIZE_AT)[0]
+        (size,) = _unpack_size(records, at + _SIZE_AT)
+        at += _HEAD_BYTES + size

@@ -4,8 +4,11 @@ from logging import LogRecord
 
 import pytest
 
+from sluice.broker.faults.rule import Rule
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from tests.support.records import fetch
+from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from sluice.protocol.codec.compile import encoder
+from tests.support.records import fetch, fetched_bytes
 from tests.support.virtual_broker import Client
 from tests.support.virtual_proxy import VirtualProxy
 
@@ -69,3 +72,21 @@ def test_answer_without_a_request_ends_the_connection(caplog: pytest.LogCaptureF
     client.call(ApiVersionsRequest(), 0)
     reason = "a response of 8 bytes without a request"
     assert_rejected(proxy, client, (8).to_bytes(4) + bytes(8), reason, caplog.records)
+
+
+@pytest.mark.parametrize("size", [-12, -(2**31), -1, 0, 2**31 - 1])
+def test_records_of_any_size_are_corrupted(size: int) -> None:
+    proxy = VirtualProxy()
+    proxy.upstream.topic()
+    proxy.cluster_server.faults.add(Rule("corrupt-records"))
+    client = proxy.client()
+    client.send(fetch(0, max_wait_ms=60_000, min_bytes=1), 11)
+    records = bytes(8) + size.to_bytes(4, signed=True) + bytes(100)
+    topic = FetchableTopicResponse(topic="t", partitions=[PartitionData(records=records)])
+    parts: list[bytes | memoryview] = [(1).to_bytes(4)]
+    encoder(FetchResponse, 11)(FetchResponse(responses=[topic]), parts)
+    proxy.connector.transports[0].receive(sum(map(len, parts)).to_bytes(4) + b"".join(parts))
+    proxy.settle()
+    received = fetched_bytes(client.response().message)
+    assert len(received) == len(records)
+    assert received != records
