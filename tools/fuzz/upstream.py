@@ -265,8 +265,9 @@ class _Bench:
         client.transport.write(b"".join(sent))
         await asyncio.sleep(_PASSED_ON.get(self.delivery, _PASSED_ON_S))
         self.answer = None
-        is_served = client.received or client.is_closed or not self.is_reached
-        if not self.is_reached:  # the proxy itself responds
+        is_forwarded = self.is_reached and (self.kind.passes_sasl or request[0] not in _OF_SASL)
+        is_served = client.received or client.is_closed or not is_forwarded
+        if not is_forwarded:  # the proxy itself responds
             client.transport.abort()
         for connection in self.connections.copy():
             if connection.transport is not None and not connection.is_of_proxy:

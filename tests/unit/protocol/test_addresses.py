@@ -85,6 +85,19 @@ def test_listed_field_exists(path: str) -> None:
         cls = next(field for field in fields_of(cls) if field.name == name).struct
 
 
+# Listeners, and the addresses of other nodes, in Kafka 4.4 (SocketServerConfigs, QuorumConfig); then those of 3.9 and
+# of 2.8 (ZkConfigs, KafkaConfig).
+KAFKAS_ADDRESS_CONFIGS = """
+    advertised.listeners listeners controller.quorum.bootstrap.servers controller.quorum.voters
+    zookeeper.connect
+    advertised.host.name advertised.port host.name port
+"""
+
+
+def test_configs_of_brokers_with_addresses_are_those_of_kafka() -> None:
+    assert {*KAFKAS_ADDRESS_CONFIGS.split()} == ADDRESS_CONFIGS
+
+
 def upstream_response(cls: type[Message], version: int) -> Message:
     """Return a message with all fields of the version set, and a distinct host and port in each possible address."""
     message = decoded(cls, version, encoded(full(cls, version), version))
