@@ -50,10 +50,11 @@ def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
 def _forward_fetch(ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
     """Forward a Fetch, limited to the bytes that its quota grants at once, as in Kafka, unless it is not read."""
     assert isinstance(request, FetchRequest | ShareFetchRequest)
-    forwarded, session = cast(ForwardedContext, ctx), ctx.session
-    most = broker.throttler.largest_fetch(session.user, session.client_id)
-    if most < request.max_bytes and not forwarded.is_exempt and cast(ForwardedRoute, ctx.route).has_read(request):
-        request = structs.replace(request, max_bytes=int(most))
+    throttler, forwarded = broker.throttler, cast(ForwardedContext, ctx)
+    if throttler.quotas.fetch.quotas_enabled and not forwarded.is_exempt:
+        most = throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
+        if most < request.max_bytes and cast(ForwardedRoute, ctx.route).has_read(request):
+            request = structs.replace(request, max_bytes=int(most))
     if isinstance(request, FetchRequest) and ctx.fault is not None and ctx.fault.fetch_error is not None:
         request = structs.replace(request, max_wait_ms=0)  # failed partitions are reported at once
     return _forward(ctx, request, broker)
