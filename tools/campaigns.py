@@ -154,6 +154,15 @@ TABLE = (
         needs="Java and Maven, and the toolchains of the languages; 100 MB from Maven Central, once",
     ),
     Campaign(
+        "proxy-faults",
+        "run the Python clients with every fault that a proxy supports, and compare with the table of faults",
+        "3 minutes",
+        "after a change of fault rules or sluice/proxy; ARGS: --upstream HOST:PORT of Apache Kafka, --case TITLE",
+        """
+        python -m tools.proxy.faults "$@"
+        """,
+    ),
+    Campaign(
         "proxy-kills",
         "kill brokers of Apache Kafka behind a proxy, and the proxy, under clients, and check their histories",
         "10 minutes",

@@ -32,6 +32,8 @@ _SIZE = Struct(">i")
 
 
 class Exchange:
+    passes_sasl = False  # whether clients authenticate with an upstream broker, whatever the listener's protocol
+
     def __init__(self, broker: Broker, routes: Routes | None = None) -> None:
         self.clock = broker.clock
         self.journal = broker.journal

@@ -62,7 +62,8 @@ class FaultEngine(RuleOwner):
     @property
     def target_info(self) -> TargetInfo:
         target = self._target
-        return TargetInfo(target.config, target.servers, target.is_proxy, target.scope)
+        passes_sasl = any(server.exchange.passes_sasl for server in target.servers.values())
+        return TargetInfo(target.config, target.servers, target.is_proxy, target.scope, passes_sasl)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,8 @@ class ConnectionAction(Action, frozen=True):
         if not matched:
             problem = f"unknown listener; expected one of {', '.join(names)}, got {fault.rule.listener}"
             raise RuleProblem("listener", problem)
-        if not any(self.LAYER in protocol for protocol in matched.values()):
+        is_passed = self.LAYER == "SASL" and target.passes_sasl
+        if not is_passed and not any(self.LAYER in protocol for protocol in matched.values()):
             protocols = ", ".join(f"{name} uses {protocol}" for name, protocol in matched.items())
             raise RuleProblem(
                 "action", f"expected a listener that uses {self.LAYER.replace('SSL', 'TLS')}; {protocols}"

@@ -23,6 +23,7 @@ class TargetInfo(NamedTuple):
     node_ids: Collection[int]
     is_proxy: bool = False
     scope: Scope = EVERYTHING
+    passes_sasl: bool = False  # whether clients authenticate with the upstream cluster
 
 
 class FaultTarget(Protocol):

@@ -65,8 +65,8 @@ class ForwardingExchange(Exchange):
         self._scope = scope
         assert isinstance(broker.throttler, ForwardedThrottler)
         broker.throttler.scope = scope
-        self._passes_sasl = connector.passes_sasl
-        handlers = handlers_of(broker.served, use, passes_sasl=self._passes_sasl)
+        self.passes_sasl = connector.passes_sasl
+        handlers = handlers_of(broker.served, use, passes_sasl=self.passes_sasl)
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
         self._connector = connector
         self._sasl = SaslPassthrough(self.routes, broker.config.text("sasl.oauthbearer.sub.claim.name"))
@@ -92,7 +92,7 @@ class ForwardingExchange(Exchange):
         broker = self._broker
         broker.advertised = broker.served = versions
         vars(broker).pop("api_keys", None)
-        self.routes.handlers = handlers_of(versions, self._use, passes_sasl=self._passes_sasl)
+        self.routes.handlers = handlers_of(versions, self._use, passes_sasl=self.passes_sasl)
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
@@ -200,7 +200,7 @@ class ForwardingExchange(Exchange):
             return True
         route = self.routes.find(*_API_AND_VERSION.unpack_from(view, start))
         # A response of the proxy itself must not overtake the upstream's.
-        return route is None or (route.api_key in SASL_APIS and not self._passes_sasl) or self.is_alone(route)
+        return route is None or (route.api_key in SASL_APIS and not self.passes_sasl) or self.is_alone(route)
 
     # -- called by upstream connections --------------------------------------------------------------------------------
 

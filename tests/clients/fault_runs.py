@@ -4,7 +4,8 @@ The result holds only what the application observes: acknowledged records, recor
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import pairwise
 from threading import Event, Thread
@@ -193,13 +194,26 @@ class Consuming:
                 read.append(value)
 
 
-def run(client: FaultClient, case: Case) -> Found:
-    """Run one client through one fault, with its own broker."""
-    config = {**CONFIG, **case.config}
-    settings = case.settings.get(client.name, {})
-    with SyncBroker(case.brokers, config=config) as broker:
-        bootstrap = broker.bootstrap
+class Site(NamedTuple):
+    """The brokers of a run: where rules act, and whose log is read. They differ if rules act in a proxy."""
+
+    broker: SyncBroker
+    upstream: SyncBroker
+    values: Callable[[], Counter[str]]  # those in the log
+
+
+@contextmanager
+def own_brokers(case: Case) -> Iterator[Site]:
+    with SyncBroker(case.brokers, config={**CONFIG, **case.config}) as broker:
         broker.cluster.create_topic(TOPIC, assignments={PARTITION: range(1, case.brokers + 1)})
+        yield Site(broker, broker, partial(values_in_log, broker))
+
+
+def run(client: FaultClient, case: Case, place: Callable[[Case], AbstractContextManager[Site]] = own_brokers) -> Found:
+    """Run one client through one fault, with its own brokers."""
+    settings = case.settings.get(client.name, {})
+    with place(case) as site:
+        bootstrap = site.broker.bootstrap
         notes = Notes()
         group = GROUP if case.in_group else ""
         make = partial(client.consumer, bootstrap, settings, group)
@@ -207,15 +221,16 @@ def run(client: FaultClient, case: Case) -> Found:
         producing = Producing(partial(client.producer, bootstrap, settings), notes, case.patience_s)
         try:
             hits_within_s = 0.0 if client.name in case.untouched else LONGEST_S
-            return _run(broker, case, notes, producing, consuming, hits_within_s)
+            return _run(site, case, notes, producing, consuming, hits_within_s)
         finally:
             producing.close()
             consuming.close()
 
 
 def _run(
-    broker: SyncBroker, case: Case, notes: Notes, producing: Producing, consuming: Consuming, hits_within_s: float
+    site: Site, case: Case, notes: Notes, producing: Producing, consuming: Consuming, hits_within_s: float
 ) -> Found:
+    broker = site.broker
     for _ in range(BEFORE):
         assert producing.send(), notes.errors
     _wait(lambda: consuming.has_read(producing.acknowledged))
@@ -225,14 +240,14 @@ def _run(
     if case.also is not None:
         broker.faults.add(case.also)
     with broker.faults.add(rule) as fault:
-        _HAPPENINGS[case.meanwhile](broker)
+        _HAPPENINGS[case.meanwhile](site)
         times = case.rule.get("times", 1)
         assert isinstance(times, int)
         _send(producing, hits_within_s, lambda: fault.hits >= times)
         _send(producing, case.lasts_s + AFTERMATH_S, lambda: False)
         _wait(lambda: producing.send(AFTER))
         _wait(lambda: consuming.has_read(producing.acknowledged))
-    in_log = _values_in_log(broker)
+    in_log = site.values()
     _wait(lambda: consuming.has_read(in_log))
     return Found(
         fault.hits,
@@ -259,17 +274,17 @@ def _stalled_s(began: float, producing: Producing, consuming: Consuming) -> floa
     return max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
 
 
-def _restart(broker: SyncBroker) -> None:
+def _restart(site: Site) -> None:
     # Uncontrolled: librdkafka's consumer may never reconnect after metadata without a leader just before a shutdown.
-    broker.cluster.stop(LEADER, controlled=False)
-    broker.cluster.start(LEADER)
+    site.broker.cluster.stop(LEADER, controlled=False)
+    site.broker.cluster.start(LEADER)
 
 
-_HAPPENINGS: dict[Happening, Callable[[SyncBroker], None]] = {
-    "": lambda broker: None,
+_HAPPENINGS: dict[Happening, Callable[[Site], None]] = {
+    "": lambda site: None,
     "restarts": _restart,
-    "is killed": lambda broker: broker.cluster.stop(LEADER, controlled=False),
-    "moves": lambda broker: broker.cluster.move_leader(TOPIC, PARTITION, NEXT_LEADER),
+    "is killed": lambda site: site.broker.cluster.stop(LEADER, controlled=False),
+    "moves": lambda site: site.upstream.cluster.move_leader(TOPIC, PARTITION, NEXT_LEADER),
 }
 
 
@@ -279,11 +294,15 @@ def _wait(is_so: Callable[[], bool]) -> None:
         sleep(PAUSE_S)
 
 
-def _values_in_log(broker: SyncBroker) -> Counter[str]:
+def values_in_log(broker: SyncBroker) -> Counter[str]:
     """Count each value in the log. Reads the log directly: a client would need TLS or SASL."""
     cluster = broker._target._started.cluster
     log = cluster.topics[TOPIC].partitions[PARTITION].log
     read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))
-    data = memoryview(b"".join(read.parts))
+    return values_of(b"".join(read.parts))
+
+
+def values_of(records: bytes) -> Counter[str]:
+    data = memoryview(records)
     batches = [data[at : at + header.size_in_bytes] for at, header in iter_batches(data)]
     return Counter((record.value or b"").decode() for batch in batches for record in iter_records(batch))

@@ -144,7 +144,7 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
     ] = "authenticate"
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        return server.broker.config.security_protocol(listener).startswith("SASL_")
+        return server.exchange.passes_sasl or server.broker.config.security_protocol(listener).startswith("SASL_")
 
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         stalled = StalledSasl(connection, self.at)

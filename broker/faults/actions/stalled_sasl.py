@@ -58,7 +58,9 @@ class StalledSasl:
         if self._at == "authenticate" and authentication is not None and authentication.expects_token():
             return True  # SaslAuthenticate, or a token without a header
         api_key = int.from_bytes(view[start : start + _API_KEY_BYTES])
-        return self._at == "handshake" and api_key == ApiKey.SASL_HANDSHAKE
+        if self._at == "handshake":
+            return api_key == ApiKey.SASL_HANDSHAKE
+        return authentication is None and api_key == ApiKey.SASL_AUTHENTICATE  # with an upstream broker
 
     def _forget(self) -> None:
         self._stalled = None

@@ -372,3 +372,18 @@ def test_the_proxy_does_not_authenticate_itself_for_clients() -> None:
     client.send(METADATA, 9)
     assert not client.is_open
     assert "SaslHandshake" not in apis(proxy.upstream)
+
+
+@pytest.mark.parametrize(("at", "reached"), [("handshake", []), ("authenticate", ["SaslHandshake"])])
+def test_an_authentication_that_passes_can_be_stalled(at: str, reached: list[str]) -> None:
+    proxy = passing()
+    fault = proxy.cluster_server.faults.add({"action": {"kind": "stall-sasl", "at": at}})
+    client = proxy.client()
+    client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
+    assert apis(proxy.upstream) == reached
+    fault.remove()
+    proxy.settle()
+    assert [response.api for response in client.take_responses()] == ["SaslHandshake", "SaslAuthenticate"]
+    assert client.connection.ctx.session.user == "alice"
+    assert fault.hits == 1
