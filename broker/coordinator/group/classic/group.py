@@ -216,13 +216,15 @@ class ClassicGroup(msgspec.Struct, eq=False):
                 return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def supports(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
+    def supports(self, protocol_type: str, names: Mapping[str, int]) -> bool:
         if self.is_empty:
-            return bool(protocol_type and protocols)
-        everyone = len(self.members)
-        return protocol_type == self.protocol_type and any(
-            self._supporters.get(one.name) == everyone for one in protocols
-        )
+            return bool(protocol_type and names)
+        fewer: Mapping[str, int] = min(names, self._supporters, key=len)
+        return protocol_type == self.protocol_type and any(name in names and self._is_common(name) for name in fewer)
+
+    def _is_common(self, protocol_name: str) -> bool:
+        """Return whether all members support a protocol."""
+        return self._supporters.get(protocol_name) == len(self.members)
 
     def add(self, member: ClassicMember) -> None:
         if not self.members:
@@ -233,27 +235,28 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
-        self._supporters.update(one.name for one in member.protocols)
+        self._supporters.update(member.names)
 
     def update(
         self,
         member: ClassicMember,
         protocols: list[JoinGroupRequestProtocol],
+        names: Mapping[str, int],
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        self._supporters.subtract(one.name for one in member.protocols)
-        member.protocols = protocols
+        self._supporters.subtract(member.names)
+        member.protocols, member.names = protocols, names
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
-        self._supporters.update(one.name for one in member.protocols)
+        self._supporters.update(names)
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending id; the longest present member replaces a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
-            self._supporters.subtract(one.name for one in member.protocols)
+            self._supporters.subtract(member.names)
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
@@ -327,8 +330,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
         None if a member cannot vote: a protocol that a member lists twice has more supporters than members.
         """
-        candidates = {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
+        votes = Counter(member.vote(self._is_common) for member in self.members.values())
         return None if None in votes else votes.most_common(1)[0][0]
 
     def update_subscribed_topics(self) -> None:

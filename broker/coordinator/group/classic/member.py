@@ -1,6 +1,7 @@
 """A member of a classic group. Follows Kafka's ClassicGroupMember."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -23,6 +24,11 @@ class ClassicMember(msgspec.Struct, eq=False):
     awaiting_sync: RequestContext | None = None
     is_new: bool = False  # until the response to its first JoinGroup
     session: GroupTimer | None = None
+    names: Mapping[str, int] = {}  # of the protocols, with their numbers; counted if empty
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            self.names = Counter(one.name for one in self.protocols)
 
     @property
     def is_static(self) -> bool:
@@ -39,8 +45,8 @@ class ClassicMember(msgspec.Struct, eq=False):
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
 
-    def vote(self, candidates: Collection[str]) -> str | None:
-        return next((protocol.name for protocol in self.protocols if protocol.name in candidates), None)
+    def vote(self, is_candidate: Callable[[str], bool]) -> str | None:
+        return next((protocol.name for protocol in self.protocols if is_candidate(protocol.name)), None)
 
     def end_session(self) -> None:
         if self.session is not None:

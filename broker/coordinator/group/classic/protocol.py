@@ -16,7 +16,7 @@ fails because the members have no common protocol is not parked, so the member's
 does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -60,7 +60,10 @@ class ClassicProtocol:
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
-    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+    def join(
+        self, ctx: RequestContext, request: JoinGroupRequest, names: Mapping[str, int]
+    ) -> JoinGroupResponse | Outcome:
+        """Join a group; `names` are those of the request's protocols, with their numbers."""
         member_id = request.member_id
         group = self._find_or_create_group(request.group_id, member_id)
         if isinstance(group, ErrorCode):
@@ -68,11 +71,11 @@ class ClassicProtocol:
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
-        if not group.supports(request.protocol_type, request.protocols):
+        if not group.supports(request.protocol_type, names):
             return join_error(ctx.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if member_id == UNKNOWN_MEMBER_ID:
-            return self._join_new(ctx, request, group)
-        return self._rejoin(ctx, request, group)
+            return self._join_new(ctx, request, names, group)
+        return self._rejoin(ctx, request, names, group)
 
     def _find_or_create_group(self, group_id: str, member_id: str) -> ClassicGroup | ErrorCode:
         """Replace an empty group of another type; its offsets stay."""
@@ -108,7 +111,7 @@ class ClassicProtocol:
         return is_in or size < self._max_size
 
     def _join_new(
-        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
+        self, ctx: RequestContext, request: JoinGroupRequest, names: Mapping[str, int], group: ClassicGroup
     ) -> JoinGroupResponse | Outcome:
         instance_id = request.group_instance_id
         prefix = ctx.session.client_id if instance_id is None else instance_id
@@ -116,21 +119,21 @@ class ClassicProtocol:
         if instance_id is not None:
             known_id = group.static_members.get(instance_id)
             if known_id is not None:
-                return self._replace_static(ctx, request, group, group.members[known_id], member_id)
+                return self._replace_static(ctx, request, names, group, group.members[known_id], member_id)
         elif ctx.version >= _KNOWN_MEMBER_ID_SINCE:
             expire = partial(self._pending_member_expired, group, member_id)
             group.pending_members[member_id] = self._runtime.await_heartbeat(request.session_timeout_ms, expire)
             return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        return self._add(ctx, request, group, member_id)
+        return self._add(ctx, request, names, group, member_id)
 
     def _rejoin(
-        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup
+        self, ctx: RequestContext, request: JoinGroupRequest, names: Mapping[str, int], group: ClassicGroup
     ) -> JoinGroupResponse | Outcome:
         member_id = request.member_id
         if member_id in group.pending_members:
             if request.group_instance_id is not None:  # only dynamic members have pending ids
                 return join_error(ctx.version, "", ErrorCode.UNKNOWN_SERVER_ERROR)
-            return self._add(ctx, request, group, member_id)
+            return self._add(ctx, request, names, group, member_id)
         error = group.member_error(member_id, request.group_instance_id)
         if error:
             return join_error(ctx.version, member_id, error)
@@ -138,12 +141,17 @@ class ClassicProtocol:
         leads = group.leader_id == member_id
         if (group.state, leads) in RETURNS_CURRENT_GENERATION and member.protocols == request.protocols:
             return _join_response(group, member, with_members=leads)
-        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        group.update(member, request.protocols, names, request.rebalance_timeout_ms, request.session_timeout_ms)
         member.awaiting_join = ctx
         return self._parked_join(ctx, member, self._rebalance_or_complete_join(group))
 
     def _add(
-        self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup, member_id: str
+        self,
+        ctx: RequestContext,
+        request: JoinGroupRequest,
+        names: Mapping[str, int],
+        group: ClassicGroup,
+        member_id: str,
     ) -> JoinGroupResponse | Outcome:
         member = ClassicMember(
             member_id,
@@ -154,6 +162,7 @@ class ClassicProtocol:
             request.session_timeout_ms,
             request.protocol_type,
             request.protocols,
+            names=names,
         )
         member.is_new = True
         member.awaiting_join = ctx
@@ -173,6 +182,7 @@ class ClassicProtocol:
         self,
         ctx: RequestContext,
         request: JoinGroupRequest,
+        names: Mapping[str, int],
         group: ClassicGroup,
         old: ClassicMember,
         member_id: str,
@@ -183,7 +193,7 @@ class ClassicProtocol:
         member = group.replace_static(old, member_id)
         # With the old session timeout, as in Kafka.
         self.restart_session(group, member)
-        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        group.update(member, request.protocols, names, request.rebalance_timeout_ms, request.session_timeout_ms)
         selected = group.select_protocol()
         if group.state is STABLE and selected is None:
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -213,7 +223,7 @@ class ClassicProtocol:
 
     def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
         restored = group.replace_static(member, old.member_id)
-        group.update(restored, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
+        group.update(restored, old.protocols, old.names, old.rebalance_timeout_ms, old.session_timeout_ms)
         self.restart_session(group, restored)
 
     # -- SyncGroup -----------------------------------------------------------------------------------------------------

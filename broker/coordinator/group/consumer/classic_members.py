@@ -9,7 +9,7 @@ Besides the session timeout, the rebalance timeout limits the time from REBALANC
 JoinGroup to SyncGroup.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.protocol import join_error
@@ -42,7 +42,7 @@ class ClassicMembers:
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
-    def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    def join(self, ctx: RequestContext, request: JoinGroupRequest, _names: Mapping[str, int]) -> JoinGroupResponse:
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
