@@ -23,6 +23,7 @@ from msgspec import Struct as Record
 
 from sluice.broker.exchange.route import Route
 from sluice.broker.journal.journal import Journal
+from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
@@ -119,6 +120,15 @@ class Forwarding(Protocol):
         """Count a connection that could not be made, and report the first one in a row."""
 
 
+Ends = tuple[tuple[str, int], tuple[str, int]]  # hosts and ports of a connection
+
+
+def ends_of(transport: asyncio.Transport, first: str, second: str) -> Ends:
+    """Return the addresses of a connection, in the order of these names of `get_extra_info`."""
+    one, other = transport.get_extra_info(first), transport.get_extra_info(second)
+    return one[:2], other[:2]
+
+
 class UpstreamConnection(asyncio.BufferedProtocol):
     def __init__(
         self, exchange: Forwarding, ctx: ForwardedContext, pool: ResponsePool, max_response_bytes: int
@@ -146,8 +156,11 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.passes_tokens = False  # whether the client sends SASL tokens without headers
 
     @property
-    def client_address(self) -> str:
-        return self._client.peer
+    def client_ends(self) -> Ends:
+        """The addresses of the client's connection: the client's, and the proxy's."""
+        assert isinstance(self._client, Connection)
+        assert self._client.transport is not None
+        return ends_of(self._client.transport, "peername", "sockname")
 
     @property
     def is_full(self) -> bool:

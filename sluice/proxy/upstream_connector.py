@@ -15,7 +15,7 @@ from sluice.client.network.tls import tls_context
 
 from .sasl.authentication import Authentication
 from .upstream_cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
-from .upstream_connection import UpstreamConnection
+from .upstream_connection import Ends, UpstreamConnection, ends_of
 
 log = logging.getLogger("sluice.proxy")
 
@@ -31,12 +31,14 @@ class UpstreamConnector:
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references
         self._unreachable: set[int] = set()  # node ids
-        self._local: dict[str, int] = {}  # own address of each connection -> node id
+        # Both addresses of each connection -> node id. The own one alone can be that of a client's connection, too: the
+        # system gives the same port to connections to different addresses.
+        self._ends: dict[Ends, int] = {}
         self._looped: dict[int, UpstreamBroker] = {}  # brokers whose address leads back to the proxy
 
     def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:
         """Start to connect, unless the proxy itself is the client or the broker."""
-        looped = self._local.get(connection.client_address)
+        looped = self._ends.get(connection.client_ends)
         if looped is not None:
             self._looped[looped] = self.upstream.brokers[looped]
         if looped is not None or self._looped.get(node_id) == self.upstream.brokers[node_id]:
@@ -97,10 +99,9 @@ class UpstreamConnector:
         except (OverflowError, ValueError) as error:  # no valid port, no valid host name
             connection.failed(str(error))
             return
-        host, port, *_ = transport.get_extra_info("sockname")
-        address = f"{host}:{port}"
-        self._local[address] = node_id
-        connection.connected(self._authentication(node_id), partial(self._local.pop, address, None))
+        ends = ends_of(transport, "sockname", "peername")
+        self._ends[ends] = node_id
+        connection.connected(self._authentication(node_id), partial(self._ends.pop, ends, None))
 
     def _authentication(self, node_id: int) -> Authentication | None:
         config = self.upstream.config

@@ -237,6 +237,9 @@ async def test_a_broker_that_advertises_the_proxy_is_refused() -> None:
                 pass
 
 
+API_VERSIONS = b"\0\0\0\x0c\0\x12\0\0\0\0\0\1\0\2me"  # v0
+
+
 def lead_back(proxy: ProxyServer) -> None:
     """Make the address of broker 1 that of the proxy."""
     endpoint = proxy.servers[1].endpoints[0]
@@ -249,7 +252,7 @@ async def test_an_address_that_leads_back_to_the_proxy_is_not_used(warnings: War
         lead_back(proxy)
         for _ in range(3):
             reader, writer = await asyncio.open_connection(*bootstrap_of(proxy).split(":"))
-            writer.write(b"\0\0\0\x0c\0\x12\0\0\0\0\0\1\0\2me")  # ApiVersions v0
+            writer.write(API_VERSIONS)
             assert await reader.read() == b""
             writer.close()
             await writer.wait_closed()
@@ -259,3 +262,16 @@ async def test_an_address_that_leads_back_to_the_proxy_is_not_used(warnings: War
         proxy.upstream.brokers[1] = right
         async with AdminClient({"bootstrap.servers": bootstrap_of(proxy)}) as admin:
             assert (await admin.describe_cluster(timeout_ms=20_000)).brokers
+
+
+async def test_a_client_with_the_port_of_an_upstream_connection_is_not_a_loop() -> None:
+    """The system gives the same port to connections to different addresses."""
+    async with Broker() as one, running_proxy({"bootstrap.servers": one.bootstrap}) as proxy:
+        own = ("127.0.0.1", free_ports(1)[0])
+        proxy._connector._ends[own, ("127.0.0.2", 9092)] = 1
+        host, port = bootstrap_of(proxy).split(":")
+        reader, writer = await asyncio.open_connection(host, port, local_addr=own)
+        writer.write(API_VERSIONS)
+        assert await reader.readexactly(4)
+        writer.close()
+        await writer.wait_closed()
