@@ -8,12 +8,13 @@ and idempotent and transactional producers of confluent-kafka and kafka-python; 
 import asyncio
 import logging
 import math
+import os
 import statistics
-import sys
 import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,6 +22,8 @@ from random import Random
 import click
 
 from sluice.client.admin import AdminClient, NewTopic
+from sluice.client.consumer import Consumer, TopicPartition
+from sluice.client.errors import TimeoutException
 from tests.support.apache_kafka import BUILD, ApacheKafka, running, why_not
 from tests.support.broker_process import BrokerProcess
 from tests.support.ports import free_ports
@@ -53,6 +56,9 @@ _MEAN_PAUSE_S = 2.0
 # Open transactions are aborted meanwhile: their timeout, and the interval above.
 _SETTLE_S = 12
 _END_S = 30
+# More than calls of producers that block at the same time.
+_THREADS = 32
+_LOG_CHARACTERS = 5_000
 _FINAL_READ_S = 60
 
 
@@ -106,6 +112,7 @@ async def play(cluster: Cluster, history: History, random: Random, kills: int, p
     """Kill under clients, and read everything; return the times at which a killed process was ready again."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(on_exception)
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     await asyncio.to_thread(cluster.start_proxy)
     bootstrap = cluster.bootstrap
     await _create_topics(bootstrap)
@@ -131,6 +138,7 @@ async def play(cluster: Cluster, history: History, random: Random, kills: int, p
         if isinstance(result, Exception):
             raise result
     await asyncio.sleep(_SETTLE_S)
+    await _wait_until_readable(bootstrap)
     for committed_only in (False, True):
         await read_all(bootstrap, history, committed_only=committed_only)
     async with asyncio.timeout(_FINAL_READ_S):
@@ -141,6 +149,19 @@ async def play(cluster: Cluster, history: History, random: Random, kills: int, p
 async def _create_topics(bootstrap: str) -> None:
     async with AdminClient({"bootstrap.servers": bootstrap}) as admin:
         (await admin.create_topics([NewTopic(name, PARTITIONS, len(NODES)) for name in (TOPIC, COPIES)])).all()
+
+
+async def _wait_until_readable(bootstrap: str) -> None:
+    """Wait until a client receives end offsets; print the time if it is not the first one."""
+    began_ms, partitions = now_ms(), [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
+    async with asyncio.timeout(_FINAL_READ_S):
+        while True:
+            try:
+                async with Consumer({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 5_000}) as consumer:
+                    await consumer.end_offsets(partitions)
+                return
+            except TimeoutException as error:
+                print(f"{now_ms() - began_ms:.0f} ms after all failures: {error}", flush=True)
 
 
 def _processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
@@ -195,7 +216,12 @@ def main(kills: int, proxy_kills: int, seed: int, direct: bool) -> None:
             cluster = Cluster(Path(name), kafka, is_direct=direct)
             try:
                 played = play(cluster, history, Random(seed), kills, 0 if direct else proxy_kills)
-                recoveries = asyncio.run(played)
+                # asyncio.run would wait for the threads.
+                recoveries = asyncio.new_event_loop().run_until_complete(played)
+            except BaseException:
+                if cluster.proxy is not None:
+                    print(cluster.proxy.log_text()[-_LOG_CHARACTERS:])
+                raise
             finally:
                 if cluster.proxy is not None:
                     cluster.proxy.kill()
@@ -204,8 +230,8 @@ def main(kills: int, proxy_kills: int, seed: int, direct: bool) -> None:
         print(line)
     for anomaly in (found := anomalies(history)):
         problems.append(f"{anomaly.rule}: {anomaly.text}\n{history.excerpt(anomaly.operations)}")
-    print(f"{len(history.sends)} records, {len(found)} anomalies", *problems[:20], sep="\n")
-    sys.exit(1 if problems else 0)
+    print(f"{len(history.sends)} records, {len(found)} anomalies", *problems[:20], sep="\n", flush=True)
+    os._exit(1 if problems else 0)  # an exit would wait for threads that kafka-python blocks forever
 
 
 if __name__ == "__main__":

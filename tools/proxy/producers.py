@@ -16,6 +16,7 @@ _POLL_S = 0.02
 _ATTEMPT_S = 1.0
 _ATTEMPTS = 60
 _CLOSE_S = 5.0
+_CALL_S = 30.0
 
 Outcome = asyncio.Future[Any]
 
@@ -89,7 +90,10 @@ class ConfluentProducer:
 
     async def close(self) -> None:
         self._polling.cancel()
-        await asyncio.to_thread(self._producer.flush, _CLOSE_S)
+        try:
+            await asyncio.to_thread(self._producer.flush, _CLOSE_S)
+        except KafkaException as error:
+            raise OSError(str(error)) from None
 
 
 class KafkaPythonProducer:
@@ -112,9 +116,9 @@ class KafkaPythonProducer:
         self._producer = await self._call(lambda: kafka.KafkaProducer(**self._config))
 
     async def _call(self, call: Callable[[], Any]) -> Any:
-        """Call what may block in a thread."""
+        """Call what may block in a thread; commit_transaction may block forever after a lost response."""
         try:
-            return await asyncio.to_thread(call)
+            return await asyncio.wait_for(asyncio.to_thread(call), _CALL_S)
         except KafkaPythonError as error:
             raise OSError(repr(error)) from None
 
