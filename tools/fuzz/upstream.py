@@ -72,9 +72,13 @@ _TO_PROXY = 0.01
 _SASL_SHARE = 0.7  # of SASL's responses, and of those without an error
 
 
+_QUOTAS = ("quota.producer.default=100000", "quota.consumer.default=100000")
+
+
 class _Kind(NamedTuple):
     config: tuple[str, ...] = ()
     rule: Mapping[str, object] | None = None
+    mutation_rate: float = 0.0  # a quota, if not 0
     passes_sasl: bool = False
     authenticates: bool = False  # the proxy, by SASL
 
@@ -82,7 +86,11 @@ class _Kind(NamedTuple):
 _KINDS = (
     _Kind(),
     _Kind(config=("sluice.journal.events=1000",)),  # a full ring, soon
-    _Kind(config=("quota.producer.default=100000", "quota.consumer.default=100000")),
+    *(
+        _Kind(config=(*_QUOTAS, each))
+        for each in ("quota.profile=by-version", "quota.profile=kip-13", "sluice.quota.mode=shadow")
+    ),
+    _Kind(mutation_rate=1e9),
     *(_Kind(rule=rule) for rule in _RULES),
     _Kind(passes_sasl=True),
     _Kind(authenticates=True),
@@ -238,6 +246,8 @@ class _Bench:
         (self.follower,) = (
             task.get_coro() for task in asyncio.all_tasks() if "ProxyServer._follow" in str(task.get_coro())
         )
+        if kind.mutation_rate:
+            proxy.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": kind.mutation_rate})
         if kind.rule is not None:
             proxy.faults.add(parse_rule({"action": kind.rule}, "rule"))
         return proxy
