@@ -33,6 +33,7 @@ from sluice.protocol.apis.share_fetch import ShareFetchResponse
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
@@ -54,6 +55,9 @@ log = logging.getLogger("sluice.proxy")
 
 _API_AND_VERSION = Struct(">I")
 _SIZE_BYTES = 4
+_MOST_CODES = 300  # Kafka's, and those of later releases; each is a label of metrics
+# Names of topic ids, of which the oldest is forgotten. No cluster has more topics.
+_MOST_TOPICS = 100_000
 _MOST_WITHOUT_NAME = 1000  # then they are asked for again
 _FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
@@ -76,6 +80,7 @@ class ForwardingExchange(Exchange):
         self._checked = frozenset() if use is None else CHECKED
         self.traffic = UpstreamTraffic()
         self._max_response_bytes = broker.config.integer("socket.request.max.bytes")
+        self._codes: set[int] = {*ErrorCode}
         self._without_name: set[bytes] = set()  # topic ids that the cluster was asked for
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
@@ -267,9 +272,11 @@ class ForwardingExchange(Exchange):
         self, ctx: ForwardedContext, sent: InFlight, response: Message, body: memoryview | None
     ) -> Message | Outcome:
         """Return the response to send: `body`, if it is given and nothing was changed."""
-        ctx.error_code = code = next(codes_in(response), 0)
+        code = next(codes_in(response), 0)
         if code:
+            code = self._counted(code)
             self.traffic.errors[sent.route.api_name, code] += 1
+        ctx.error_code = code
         if self._use is not None:
             self._use.answered(sent.request, response)
         read = self._readers.get(sent.route.api_key)
@@ -287,6 +294,15 @@ class ForwardingExchange(Exchange):
             response = ctx.mutations.finish(response, self._broker.metadata.topics_by_id)
             kept = None
         return response if kept is None else kept
+
+    def _counted(self, code: int) -> int:
+        """Return the code, or UNKNOWN_SERVER_ERROR if the upstream has sent too many unknown ones."""
+        known = self._codes
+        if code not in known:
+            if len(known) >= _MOST_CODES:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
+            known.add(code)
+        return code
 
     def _address_of(self, session: Session, node_id: int, _: str, __: int) -> tuple[str, int] | None:
         """Return the address of a broker for a client; None if the proxy does not know the broker yet."""
@@ -323,6 +339,8 @@ class ForwardingExchange(Exchange):
         for topic_id, name in topics:
             if topic_id != ZERO_UUID and topic_id not in known:
                 known[topic_id] = KnownTopic(name)  # type: ignore[assignment]  # only its name is read
+                if len(known) > _MOST_TOPICS:
+                    del known[next(iter(known))]
 
     def _read_fetch(self, ctx: ForwardedContext, sent: InFlight, response: Message) -> bool:
         assert isinstance(response, FetchResponse)

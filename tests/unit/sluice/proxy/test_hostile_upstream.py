@@ -8,6 +8,8 @@ from sluice.broker.faults.rule import Rule
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from sluice.protocol.codec.compile import encoder
+from sluice.protocol.errors import ErrorCode
+from sluice.proxy.forwarding import ForwardingExchange
 from tests.support.records import fetch, fetched_bytes
 from tests.support.virtual_broker import Client
 from tests.support.virtual_proxy import VirtualProxy
@@ -90,3 +92,23 @@ def test_records_of_any_size_are_corrupted(size: int) -> None:
     received = fetched_bytes(client.response().message)
     assert len(received) == len(records)
     assert received != records
+
+
+def exchange() -> ForwardingExchange:
+    found = VirtualProxy().client().connection.request_handler
+    assert isinstance(found, ForwardingExchange)
+    return found
+
+
+def test_unknown_error_codes_are_counted_up_to_a_limit() -> None:
+    one = exchange()
+    counted = {one._counted(code) for code in range(-(2**15), 2**15)}
+    assert {*ErrorCode} <= counted
+    assert len(counted) == 300
+
+
+def test_names_of_topic_ids_are_kept_up_to_a_limit() -> None:
+    one = exchange()
+    one._learn((number.to_bytes(16), "t") for number in range(1, 100_003))
+    kept = [int.from_bytes(topic_id) for topic_id in one._broker.metadata.topics_by_id]
+    assert (kept[0], kept[-1], len(kept)) == (3, 100_002, 100_000)
