@@ -1,13 +1,17 @@
-"""The broker of an example: the address in its first argument, or an embedded broker with an outage."""
+"""The broker of an example: the address in its first argument, or an embedded broker with an outage.
+
+If SLUICE_KAFKA_UPSTREAM has the address of a cluster, an embedded proxy in front of it takes the place of the broker.
+"""
 # ruff: noqa: T201  (a program that prints)
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from sluice import SyncBroker
+from sluice import SyncBroker, SyncProxy
 from sluice.client.admin import AdminClient
 from sluice.errors import SluiceError
 
@@ -21,8 +25,16 @@ def given_or_own(**config: str | float) -> Iterator[tuple[str, SyncBroker | None
         asyncio.run(_check(sys.argv[1]))
         yield sys.argv[1], None
         return
-    with SyncBroker(config={name.replace("_", "."): value for name, value in config.items()}, admin_port=0) as broker:
-        print(f"-- no address was given: started a broker at {broker.bootstrap}, page {broker.admin}", flush=True)
+    properties = {name.replace("_", "."): value for name, value in config.items()}
+    upstream = os.environ.get("SLUICE_KAFKA_UPSTREAM")
+    own = (
+        SyncProxy(upstream, config=properties, admin_port=0)
+        if upstream
+        else SyncBroker(config=properties, admin_port=0)
+    )
+    with own as broker:
+        what = f"proxy in front of {upstream}" if upstream else "broker"
+        print(f"-- no address was given: started a {what} at {broker.bootstrap}, page {broker.admin}", flush=True)
         yield broker.bootstrap, broker
 
 

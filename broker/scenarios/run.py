@@ -19,7 +19,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
 from sluice.config.value_types import text_of
-from sluice.errors import ClusterError, SluiceError, UnknownResourceError
+from sluice.errors import ClusterError, ProxyError, SluiceError, UnknownResourceError
 from sluice.journal_events import NO_ID
 
 from .model import Scenario
@@ -84,6 +84,8 @@ class Run:
         problem = self._start_problem()
         if problem is not None:
             raise ClusterError(problem)
+        if self._server.is_proxy and (problem := proxy_refusal(self.scenario)) is not None:
+            raise ProxyError(problem)
         self.state = RunState.RUNNING
         self._began_ms = self._clock.monotonic_ms()
         self._record("begins", "", "", NO_ID)
@@ -105,7 +107,7 @@ class Run:
         if down:
             state = controller.state(down[0])
             return f"broker {down[0]}: expected {BrokerState.RUNNING.value} at the start, got {state.value}"
-        return proxy_refusal(self.scenario) if self._server.is_proxy else None
+        return None
 
     def report(self) -> RunReport:
         return RunReport(

@@ -40,20 +40,20 @@ _LEFT_OPEN = r"<(socket\.socket|ssl\.SSLSocket) fd=\d+, family=[12], type=1, "
 SOCKETS_LEFT_OPEN = f"ignore:Exception ignored .*{_LEFT_OPEN}:pytest.PytestUnraisableExceptionWarning"
 
 
-# With --kafka-upstream: the files whose tests need a broker of sluice, and for what.
+# With --kafka-upstream: the files whose tests need brokers of sluice, and why.
 OWN_BROKERS = {
-    "test_acls.py": "brokers with ACLs",
-    "test_audit_commands.py": "brokers of an audit, whose faults several clients share",
-    "test_compaction.py": "a log cleaner that runs every few milliseconds",
-    "test_coordinator_moves.py": "coordinators that move",
-    "test_demo.py": "the brokers of the demo",
-    "test_dump_log.py": "a data directory",
-    "test_dump_metadata.py": "a data directory",
-    "test_faults.py": "brokers for docs/faults-clients.md, three of them",
-    "test_findings.py": "brokers of an audit",
-    "test_proxy.py": "no broker of a fixture: it starts Apache Kafka and its own proxies",
-    "test_security.py": "brokers with users and listeners of every kind",
-    "test_virtual_time.py": "brokers in virtual time",
+    "test_acls.py": "needs brokers with ACLs",
+    "test_audit_commands.py": "an audit has its own brokers; its option is --upstream",
+    "test_compaction.py": "needs a log cleaner that runs every few milliseconds",
+    "test_coordinator_moves.py": "needs coordinators that move",
+    "test_demo.py": "the demo has its own broker",
+    "test_dump_log.py": "needs the data directory of a broker",
+    "test_dump_metadata.py": "needs the data directory of a broker",
+    "test_faults.py": "docs/faults-clients.md is about brokers of sluice",
+    "test_findings.py": "an audit has its own brokers; its option is --upstream",
+    "test_proxy.py": "it starts Apache Kafka and its proxies itself",
+    "test_security.py": "needs brokers with users and listeners of every kind",
+    "test_virtual_time.py": "needs brokers in virtual time",
 }
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from sluice.audit.probes import Probe
-from sluice.broker.scenarios.steps.topics import InitialTopic
-from sluice.broker.scenarios.timeline import timeline
+from sluice.broker.scenarios.run import proxy_refusal
 from sluice.embedded.broker import Broker
 from sluice.embedded.proxy import Proxy
 from sluice.embedded.upstream import Upstream
@@ -47,7 +46,4 @@ def why_not(probe: Probe, node_ids: Collection[int]) -> str | None:
     for name in probe.cluster.config:
         if not acts_in_proxy(name) and name not in _ONLY_FASTER:
             return f"{name}: the upstream sets this property"
-    for moment in timeline(probe.cluster).moments:
-        if moment.action.proxy_refusal and not isinstance(moment.action, InitialTopic):
-            return f"{moment.action.description}: {moment.action.proxy_refusal}"
-    return None
+    return proxy_refusal(probe.cluster)

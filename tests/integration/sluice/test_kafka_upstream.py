@@ -95,6 +95,11 @@ SKIPPED = {
     "@pytest.mark.kafka(tls=True)": ("pass", "tls: the upstream has its own security and users"),
     '@pytest.mark.kafka(sasl="PLAIN")': ("pass", "sasl: the upstream has its own security and users"),
     '@pytest.mark.kafka(scenario="rolling-restart")': ("pass", "brokers: expected 3, the upstream has 1"),
+    "@pytest.mark.kafka(scenario=ELECTS)": (
+        "pass",
+        "steps[[]0].elect: not possible in a proxy: the upstream cluster elects its leaders",
+    ),
+    '@pytest.mark.kafka(faults=["disk-full"])': ("pass", "fault.action: disk-full is not possible in a proxy: *"),
     "@pytest.mark.kafka": (
         'kafka_broker.cluster.move_leader("orders", 0, 1)',
         "move_leader: a proxy does not choose leaders; the cluster behind it does",
@@ -112,6 +117,11 @@ def test_a_test_that_needs_our_own_broker_is_skipped(
 ) -> None:
     code = f"""
         import pytest
+        from sluice.broker.scenarios.model import CreateTopic, Elect
+        from sluice.scenarios import Scenario, Step
+
+        STEPS = (Step(at="1s", elect=Elect("t")),)
+        ELECTS = Scenario(name="x", brokers=1, topics=(CreateTopic(name="t"),), steps=STEPS)
 
         {mark}
         def test_it(kafka_broker):
