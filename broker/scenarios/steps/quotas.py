@@ -10,7 +10,7 @@ from sluice.config.value_types import parse_rate
 from sluice.errors import ClusterError
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from sluice.quotas.client_quotas import Entity as QuotaEntity
-from sluice.quotas.store import QuotaStores
+from sluice.quotas.store import REQUEST_PERCENTAGE, QuotaStores
 
 from .action import Action, ExpectedState, ScenarioContext, StepProblem
 
@@ -28,6 +28,11 @@ class QuotaAlteration(Action):
             self._values = {key: value for key in QUOTAS if (value := getattr(entity, key)) is not UNSET}
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
         super().__init__(f"{self.of}: {'none' if given is None else ', '.join(given)}")
+
+    @property
+    def proxy_refusal(self) -> str:  # type: ignore[override]  # read-only here
+        of_request_time = REQUEST_PERCENTAGE in (self._values or ())
+        return "it cannot measure the time of the upstream brokers' threads" if of_request_time else ""
 
     @property
     def values(self) -> dict[str, float] | None:
