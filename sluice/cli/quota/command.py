@@ -1,11 +1,12 @@
 """`sluice quota`.
 
-`explain` uses the admin port, the others the Kafka protocol (KIP-546), as kafka-configs does.
+`explain` uses the admin port, the others the Kafka protocol (KIP-546), as kafka-configs does. With --proxy, they use
+the admin port of a proxy, which forwards the Kafka protocol to the cluster behind it.
 """
 
 import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,13 +15,14 @@ from sluice.cli.completion_values import QUOTA_KEYS, keys_of_quotas, settings_of
 from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import QUOTA_NAMES, parse_quota
 from sluice.errors import SluiceError
-from sluice.protocol.apis.describe_client_quotas import ComponentData
 from sluice.text.error_text import expected, nearest, shown, unknown
+
+if TYPE_CHECKING:
+    from .places import Place
 
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
-_EXACT, _DEFAULT = 0, 1
 # Names of the Python API and of KIP-13, for suggestions.
 _OTHER_NAMES = {
     "produce": "producer_byte_rate",
@@ -45,21 +47,31 @@ def _entity_options(command: _F) -> _F:
     return command
 
 
+def _place_options(command: _F) -> _F:
+    proxy = click.option(
+        "--proxy", metavar="URL", help="Admin address of a proxy, whose own quotas are meant instead of the cluster's."
+    )
+    token = click.option("--token", help="Token of the proxy's admin port (sluice.admin.token).")
+    return bootstrap_option(proxy(token(command)))
+
+
 @click.group(cls=Group)
 def quota() -> None:
     """Show and change quotas, and explain why a client is throttled."""
 
 
 @quota.command("list")
-@bootstrap_option
+@_place_options
 @_entity_options
 @format_option
-def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
+def list_(
+    bootstrap: str, proxy: str | None, token: str | None, output_format: str, **options: str | bool | None
+) -> None:
     """List quotas: all, or those of entities with the given types and names."""
-    from .calls import describe_quotas  # its client takes 0.1 s to import
+    from .places import place_of  # its client takes 0.1 s to import
 
-    components = _components(_entity(options))
-    found = [(_in_order(entity), quotas) for entity, quotas in describe_quotas(bootstrap, components)]
+    place = place_of(bootstrap, proxy, token)
+    found = [(_in_order(entity), quotas) for entity, quotas in place.describe(_entity(options))]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
     if output_format == "json":
         click.echo(json.dumps([{"entity": entity, "quotas": quotas} for entity, quotas in found], indent=2))
@@ -71,7 +83,7 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
 
 
 @quota.command("set")
-@bootstrap_option
+@_place_options
 @_entity_options
 @format_option
 @click.argument(
@@ -81,7 +93,14 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
     metavar="KEY=VALUE...",
     shell_complete=settings_of_quotas,
 )
-def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
+def set_(
+    bootstrap: str,
+    proxy: str | None,
+    token: str | None,
+    output_format: str,
+    quotas: tuple[str, ...],
+    **options: str | bool | None,
+) -> None:
     """Set quotas of one entity, such as producer_byte_rate=2M; its other quotas are kept.
 
     For users and client ids: producer_byte_rate and consumer_byte_rate (bytes per second, such as 512Ki), or produce
@@ -99,23 +118,34 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
         if key not in QUOTA_KEYS and nearest(_OTHER_NAMES.get(key, key), QUOTA_KEYS):  # others may exist in new brokers
             raise click.UsageError(_unknown(key))
         changes[key] = _value(key, value)
-    _alter(bootstrap, _required(options), changes, output_format)
+    from .places import place_of
+
+    _alter(place_of(bootstrap, proxy, token), _required(options), changes, output_format)
 
 
 @quota.command("delete")
-@bootstrap_option
+@_place_options
 @_entity_options
 @format_option
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)
-def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options: str | bool | None) -> None:
+def delete(
+    bootstrap: str,
+    proxy: str | None,
+    token: str | None,
+    output_format: str,
+    keys: tuple[str, ...],
+    **options: str | bool | None,
+) -> None:
     """Delete quotas of one entity."""
     keys = tuple(QUOTA_NAMES.get(key, key) for key in keys)
     unknown = [key for key in keys if key not in QUOTA_KEYS]
     if unknown:
         raise click.UsageError(_unknown(unknown[0]))
-    entity = _required(options)
-    _ensure_set(bootstrap, entity, keys)
-    _alter(bootstrap, entity, dict.fromkeys(keys), output_format)
+    from .places import place_of
+
+    entity, place = _required(options), place_of(bootstrap, proxy, token)
+    _ensure_set(place, entity, keys)
+    _alter(place, entity, dict.fromkeys(keys), output_format)
 
 
 @quota.command()
@@ -171,27 +201,16 @@ def _unknown(key: str) -> str:
     return f"{key}: {unknown('quota', _OTHER_NAMES.get(key, key), QUOTA_KEYS)}"
 
 
-def _ensure_set(bootstrap: str, entity: Entity, keys: tuple[str, ...]) -> None:
+def _ensure_set(place: "Place", entity: Entity, keys: tuple[str, ...]) -> None:
     """Raise SluiceError for an unset quota, whose deletion the broker would accept."""
-    from .calls import describe_quotas
-
-    found = next((quotas for each, quotas in describe_quotas(bootstrap, _components(entity)) if each == entity), {})
+    found = next((quotas for each, quotas in place.describe(entity) if each == entity), {})
     for key in keys:
         if key not in found:
             raise SluiceError(f"{_words(entity)}: {key} is not set")
 
 
-def _components(entity: Entity) -> list[ComponentData]:
-    return [
-        ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
-        for type_, name in entity.items()
-    ]
-
-
-def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], output_format: str) -> None:
-    from .calls import alter_quotas
-
-    error = alter_quotas(bootstrap, entity, changes)
+def _alter(place: "Place", entity: Entity, changes: dict[str, float | None], output_format: str) -> None:
+    error = place.alter(entity, changes)
     if error is not None:
         raise SluiceError(f"{_words(entity)}: {error}")
     if output_format == "json":

@@ -27,8 +27,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield running
 
 
-def test_quotas_are_set_listed_and_deleted(broker: BrokerProcess) -> None:
-    to = ("--bootstrap", broker.bootstrap)
+@pytest.mark.parametrize("option", ["--bootstrap", "--proxy"])
+def test_quotas_are_set_listed_and_deleted(broker: BrokerProcess, option: str) -> None:
+    to = (option, broker.bootstrap if option == "--bootstrap" else broker.admin)
     assert run("list", *to).stdout == "no quotas\n"
     assert run("set", *to, "--user", "alice", "producer_byte_rate=2M", "request_percentage=12.5").stdout == (
         "user alice: producer_byte_rate = 2000000\nuser alice: request_percentage = 12.5\n"
