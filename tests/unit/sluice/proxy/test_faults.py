@@ -10,6 +10,7 @@ from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.fault import Fault
 from sluice.errors import FaultError, RemoteProtocolError
 from sluice.journal_events import Request
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
@@ -289,3 +290,48 @@ def test_a_delayed_request_is_forwarded_as_it_was_when_others_were_read_meanwhil
     assert len(second.take_responses()) == 1
     proxy.advance(50)
     assert content(first.response().message) == [(0, 1), (1, 1), (2, 2)]
+
+
+def fetched_in_session(broker: VirtualBroker) -> list[list[tuple[int, int, bytes]]]:
+    """Fetch both partitions in a session by topic id; a rule fails one of them in the second and third request."""
+    topic_id = broker.partition().topic.topic_id
+    client = broker.client()
+    client.call(metadata("t"), 12)
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
+    first = FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=topic_id, partitions=partitions)])
+    responses = [client.call(first, 13)]
+    rule = {**error("NOT_LEADER_OR_FOLLOWER", api="Fetch", topic="t", partition=1), "times": 2}
+    broker.cluster_server.faults.add(rule)
+    session_id = responses[0].session_id
+    for epoch in range(1, 5):
+        request = FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=500, min_bytes=1)
+        if epoch == 1:  # the client has read the records of the first response
+            moved = [FetchPartition(partition=index, fetch_offset=1, partition_max_bytes=1 << 20) for index in (0, 1)]
+            request.topics = [FetchTopic(topic_id=topic_id, partitions=moved)]
+        if epoch == 3:
+            broker.client("producer").call(produce(9, partition=1), 9)
+        client.send(request, 13)
+        broker.advance(500)
+        responses.append(client.response().message)
+    return [
+        [
+            (each.partition_index, each.error_code, fetched_bytes_of(each))
+            for topic in one.responses
+            for each in topic.partitions
+        ]
+        for one in responses
+    ]
+
+
+def fetched_bytes_of(partition: Any) -> bytes:
+    return bytes(partition.records or b"")
+
+
+def test_errors_in_a_fetch_session_are_those_of_a_broker() -> None:
+    proxy, broker = started(), VirtualBroker(JOURNAL)
+    broker.topic(partitions=2)
+    for partition in (0, 1):
+        broker.client().call(produce(9, BATCH, partition=partition), 9)
+    ours = fetched_in_session(proxy)
+    assert ours == fetched_in_session(broker)
+    assert [(index, code) for one in ours[1:3] for index, code, _ in one] == [(1, NOT_LEADER)] * 2
