@@ -11,6 +11,7 @@ from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
 from sluice.broker.exchange.advertised_versions import advertised_with, served_as
 from sluice.broker.exchange.exchange import Exchange
+from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
@@ -81,11 +82,14 @@ class ClusterServer:
             await self.stop()
             raise
         if self.cluster.journal is not None and self.config.boolean("sluice.journal.topic"):
-            from .journal_topic import JournalTopic
-
-            JournalTopic(self.cluster, self.cluster.journal)
+            await self._write_journal_topic(self.cluster.journal)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
             self.cluster.runtime.scheduler.schedule_once(_RESUME_AFTER_MS, self._resume_transactions)
+
+    async def _write_journal_topic(self, journal: Journal) -> None:
+        from .journal_topic import JournalTopic
+
+        JournalTopic(self.cluster, journal)
 
     def _listeners_of(self, node_id: int) -> tuple[list[Endpoint], list[Endpoint]]:
         """Return the addresses to listen on, and those to advertise where they differ."""

@@ -24,7 +24,7 @@ _ALL = EventFilter()
 _HURRY_MS = 5
 _NANOS_PER_MS = 1_000_000
 # A page is one batch: 256 events, each with up to 16 topics of the longest names.
-_CONFIGS = {
+CONFIGS = {
     "cleanup.policy": "delete",
     "max.message.bytes": "16777216",
     "retention.bytes": "67108864",
@@ -56,7 +56,7 @@ class JournalTopic:
         if partition is None or leader is None:
             return False
         log, now_ms = partition.log, self._cluster.runtime.clock.wall_ms()
-        batch = build_batch(_record(offset, event) for offset, event in enumerate(events))
+        batch = build_batch(record_of(offset, event) for offset, event in enumerate(events))
         result = log.append(memoryview(batch), now_ms, partition.leader_epoch, COORDINATOR)
         if result.error_code:
             return False
@@ -68,11 +68,11 @@ class JournalTopic:
     def _partition(self) -> Partition | None:
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
-            self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))
+            self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=CONFIGS))
         partition = self._cluster.metadata.partition(JOURNAL_TOPIC, 0)
         return None if partition is None or partition.leader == NO_LEADER else partition
 
 
-def _record(offset: int, event: AnyEvent) -> Record:
+def record_of(offset: int, event: AnyEvent) -> Record:
     key = event.client_id.encode() if isinstance(event, ClientEvent) else None
     return Record(offset, event.at_ns // _NANOS_PER_MS, key, msgspec.json.encode(event))

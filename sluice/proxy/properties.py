@@ -3,7 +3,6 @@
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
 
-# Not sluice.journal.topic, which would be a topic of the upstream cluster.
 _PREFIXES = (
     "advertised.listeners",
     "client.quota.",
@@ -28,6 +27,8 @@ _PREFIXES = (
     "socket.",
     "ssl.",
 )
+# Creates and writes a topic of the cluster, so a proxy that stands in for a test's broker leaves it out.
+_WRITES_TO_CLUSTER = "sluice.journal.topic"
 
 
 def acts_in_proxy(name: str) -> bool:
@@ -37,7 +38,7 @@ def acts_in_proxy(name: str) -> bool:
 def check_properties(config: Config) -> None:
     """Raise ConfigError if a property is set that has no effect in a proxy."""
     given = (name for name in config.set_names() if config.origin(name) != "default")
-    wrong = [name for name in given if not acts_in_proxy(name)]
+    wrong = [name for name in given if not acts_in_proxy(name) and name != _WRITES_TO_CLUSTER]
     if wrong:
         names = ", ".join(sorted(wrong))
         raise ConfigError(f"{names}: no effect in a proxy; set it on the brokers behind it, or leave it out")

@@ -13,6 +13,8 @@ from sluice.broker.admin.server import LoadPage
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.elections import Election
+from sluice.broker.journal.journal import Journal
+from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.network.socket_server import SocketServer
@@ -29,6 +31,7 @@ from sluice.quotas.store import REQUEST_PERCENTAGE
 
 from .forwarding import ForwardingExchange
 from .handlers import served_with_own_sasl
+from .journal_topic import UpstreamJournalTopic
 from .quotas.throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
 from .upstream_cluster import VersionRange
 from .upstream_connection import ForwardedContext
@@ -91,6 +94,7 @@ class ProxyServer(BrokerProcess):
         self._exchanges: dict[int, ForwardingExchange] = {}
         self._isolated: dict[int, Callable[[], None]] = {}  # node id -> end of the isolation
         self._refresh: asyncio.Task[None] | None = None
+        self._journal_topic: UpstreamJournalTopic | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
         self.cluster.cluster_id = upstream.cluster_id
         self.cluster.client_quotas.refuse(REQUEST_PERCENTAGE, REQUEST_TIME_REFUSAL)
@@ -107,8 +111,15 @@ class ProxyServer(BrokerProcess):
         if self._refresh is not None:
             self._refresh.cancel()
         await super().stop()
+        if self._journal_topic is not None:
+            await self._journal_topic.stop()
         self._connector.close()
         await self.upstream.close()
+
+    async def _write_journal_topic(self, journal: Journal) -> None:
+        reader = JournalReader(journal, self.cluster.runtime.clock)
+        self._journal_topic = UpstreamJournalTopic(reader, self._options.upstream)
+        await self._journal_topic.start(self.upstream.admin)
 
     def _new_server(self, node_id: int) -> SocketServer:
         versions = self._served(node_id)

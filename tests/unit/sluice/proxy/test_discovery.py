@@ -19,9 +19,7 @@ def test_wrong_ports_are_refused(text: str) -> None:
         parse_ports(text)
 
 
-@pytest.mark.parametrize(
-    "name", ["log.dirs=/tmp/x", "sluice.brokers=3", "num.partitions=3", "sluice.journal.topic=true", "node.id=3"]
-)
+@pytest.mark.parametrize("name", ["log.dirs=/tmp/x", "sluice.brokers=3", "num.partitions=3", "node.id=3"])
 def test_properties_of_the_brokers_behind_are_refused(name: str) -> None:
     config = Config.load(None, [name, "sluice.journal.events=10", "quota.producer.default=1000"])
     with pytest.raises(ConfigError, match=f"{name.partition('=')[0]}: no effect in a proxy"):
