@@ -110,6 +110,10 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
 
         own = broker_properties(scenario)
         brokers = options.get("brokers", int(own.pop("sluice.brokers")))
+        if has_upstream():
+            from sluice.proxy.properties import acts_in_proxy
+
+            own = {name: value for name, value in own.items() if acts_in_proxy(name)}  # the cluster has the others
         config = {**own, **config}
     of_broker = {name: options[name] for name in _OF_BROKER if name in options}  # type: ignore[literal-required]
     with _broker(brokers, config, of_broker) as broker, applied(broker, options):

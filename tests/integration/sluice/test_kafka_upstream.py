@@ -142,6 +142,36 @@ def test_a_second_cluster_in_a_test_is_skipped(pytester: pytest.Pytester, cluste
     result.stdout.fnmatch_lines(["*a second cluster in one test: both would be the same upstream"])
 
 
+def test_scenarios_and_listeners_of_a_cluster_of_three(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+
+        def read(broker):
+            broker.client().send("orders", b"x")
+            assert [one.value for one in broker.client().receive("orders")] == [b"x"]
+
+        @pytest.mark.kafka(brokers=3)
+        def test_a_broker_that_is_down(kafka_broker):
+            for node_id in kafka_broker.brokers:
+                kafka_broker.cluster.stop(node_id, controlled=False)
+                kafka_broker.cluster.start(node_id)
+            read(kafka_broker)
+
+        @pytest.mark.kafka(scenario="throttle-storm")
+        def test_a_scenario(kafka_broker, kafka_scenario):
+            assert not kafka_scenario.done
+            read(kafka_broker)
+
+        @pytest.mark.kafka(scenario="leader-ping-pong")
+        def test_elections(kafka_broker): ...
+    """
+    with SyncBroker(3, config={"default.replication.factor": 3}) as cluster:
+        result = run(pytester, cluster, code)
+        assert topics_of(cluster) == []
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*kafka-upstream: *not possible in a proxy: the upstream cluster elects*"])
+
+
 CHANGES = {
     "kafka_broker": 'kafka_broker.client().send("before", b"x")',
     "kafka_broker_session": 'kafka_broker_session.client().send("before", b"x")',

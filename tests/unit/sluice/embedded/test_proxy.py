@@ -6,23 +6,29 @@ from copy import copy
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sluice import Broker, ClusterError, ConfigError, Proxy, ProxyError, SluiceError, testing
 from sluice.client.admin import AdminClient, ConfigResource, NewTopic, TopicPartition
 from sluice.client.admin.calls import least_loaded
 from sluice.client.admin.configs import Alteration, ResourceType
 from sluice.client.consumer import Consumer, OffsetAndMetadata
-from sluice.client.errors import GroupAuthorizationException, TopicAuthorizationException
+from sluice.client.errors import GroupAuthorizationException, TopicAuthorizationException, TopicExistsException
 from sluice.client.network.in_flight import request_of
 from sluice.client.producer import Producer
 from sluice.clock import LoopClock
 from sluice.errors import NotRunningError
-from sluice.faults import Delay, Error
+from sluice.faults import Close, Delay, Error
 from sluice.journal_events import Request
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
+from sluice.protocol.apis.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    TopicInfo,
+    Topology,
+)
 from sluice.protocol.message import Message
 from sluice.proxy.upstream_cluster import UpstreamCluster
 
@@ -109,6 +115,30 @@ def test_a_topic_is_deleted_that_was_made(make: Callable[[Proxy], Awaitable[obje
         await make(proxy)
         async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
             assert await topics_of(admin) == [BEFORE, "made"]
+
+    in_front_of_a_broker(test)
+
+
+def test_a_topic_is_deleted_whose_creation_had_no_response() -> None:
+    async def test(broker: Broker, proxy: Proxy) -> None:
+        broker.faults.add(Close(when="after"), api="CreateTopics", times=1)
+        with pytest.raises(TopicExistsException):  # the retry
+            await create(proxy, "made")
+
+    in_front_of_a_broker(test)
+
+
+def test_internal_topics_of_a_streams_group_are_deleted() -> None:
+    async def test(broker: Broker, proxy: Proxy) -> None:
+        (request,) = JOINS["streams"]
+        assert isinstance(request, StreamsGroupHeartbeatRequest)
+        changelog = TopicInfo(name="made-counts-changelog", replication_factor=1)
+        subtopology = Subtopology(subtopology_id="0", source_topics=[BEFORE], state_changelog_topics=[changelog])
+        request = structs.replace(request, topology=Topology(subtopologies=[subtopology]))
+        assert (await send(proxy, request)).error_code == 0
+        async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            while "made-counts-changelog" not in await topics_of(admin):  # noqa: ASYNC110  (the cluster has no event)
+                await asyncio.sleep(0.1)
 
     in_front_of_a_broker(test)
 
