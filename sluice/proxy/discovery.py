@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sluice.broker.admin.server import LoadPage
 from sluice.client.config import ClientConfig
-from sluice.client.errors import AuthenticationException, KafkaException
+from sluice.client.errors import AuthenticationException, KafkaException, UnsupportedVersionException
 from sluice.client.metadata.cluster import Node
 from sluice.client.network.network_client import NetworkClient
 from sluice.clock import Clock, sleep_ms
@@ -149,12 +149,12 @@ async def _discover(
     )
     try:
         return await _read_brokers(upstream, clock, report)
-    except AuthenticationException as error:
+    except (AuthenticationException, UnsupportedVersionException) as error:  # the latter: of a controller
         failure = client.last_failure
-        where = "" if failure is None else f"{failure.node.host}:{failure.node.port}: "
-        raise SluiceError(f"--upstream: {where}{error}") from None
+        where = "" if failure is None else f" {failure.node.host}:{failure.node.port}"
+        raise SluiceError(f"upstream{where}: {error}") from None
     except _Unusable as error:
-        raise SluiceError(f"--upstream: {error}") from None
+        raise SluiceError(f"upstream {error}") from None
     finally:
         waiting.cancel()
         report.is_over = True
@@ -172,7 +172,7 @@ async def _read_brokers(
                 if node_id not in versions:
                     report.log_broker(node_id, "no response in time")
             return {node_id: versions.get(node_id, some) for node_id in node_ids}
-        except (AuthenticationException, _Unusable):
+        except (AuthenticationException, UnsupportedVersionException, _Unusable):
             raise
         except KafkaException as error:
             if upstream.admin.network.client.last_failure is None:  # else it is logged

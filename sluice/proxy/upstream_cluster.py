@@ -12,6 +12,7 @@ from sluice.client.admin.calls import AdminCalls, broker, least_loaded
 from sluice.client.errors import AuthenticationException, KafkaException
 from sluice.client.network.in_flight import request_of
 from sluice.clock import Clock, sleep_ms
+from sluice.errors import ConfigError
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -44,7 +45,10 @@ class UpstreamTopic(NamedTuple):
 class UpstreamCluster:
     def __init__(self, properties: Mapping[str, str], clock: Clock) -> None:
         """`properties`: those of an admin client, with `bootstrap.servers`. Raises ConfigError."""
-        self.admin = AdminClient({"client.id": CLIENT_ID, **properties}, clock=clock)
+        try:
+            self.admin = AdminClient({"client.id": CLIENT_ID, **properties}, clock=clock)
+        except ConfigError as error:
+            raise ConfigError(f"upstream: {str(error).removeprefix('admin: ')}") from None
         self.config = self.admin.config
         self.calls = AdminCalls(self.admin.network, self.config, Random())  # noqa: S311  (for jitter, not for secrets)
         self._clock = clock

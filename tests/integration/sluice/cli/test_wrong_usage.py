@@ -33,7 +33,7 @@ USAGES = {
     "quota list --bootstrap {closed}": (1, "{closed}: could not connect: Connection refused"),
     "quota list --bootstrap localhost": (2, "--bootstrap: expected HOST:PORT, got localhost"),
     "quota list --bootstrap localhost:99999": (2, "--bootstrap: expected HOST:PORT, got localhost:99999"),
-    "proxy --upstream {web}": (1, "Error: --upstream: {web}: ...; expected a response of a Kafka broker\n"),
+    "proxy --upstream {web}": (1, "Error: upstream {web}: ...; expected a response of a Kafka broker\n"),
     "proxy --upstream {closed} --port 1 --override listeners=SSL://127.0.0.1:1": (
         2,
         "Error: --host, --port: listeners is set, too; expected the addresses in one of them\n",

@@ -71,6 +71,14 @@ def secured(protocol: str, **ssl: str) -> Upstream:
     return broker(**listener(protocol, **ssl))
 
 
+@asynccontextmanager
+async def advertised() -> AsyncIterator[str]:
+    """Run a broker whose certificate has the bootstrap server's name, but not the one that it advertises."""
+    names = {"listeners": "SSL://0.0.0.0:0", "advertised.listeners": "SSL://127.0.0.9:0"}
+    async with Broker(config=listener("SSL") | names) as one:
+        yield f"127.0.0.1:{one.bootstrap.rpartition(':')[2]}"
+
+
 def at(address: str) -> Upstream:
     @asynccontextmanager
     async def nowhere() -> AsyncIterator[str]:
@@ -107,6 +115,9 @@ FATAL = {
         broker(**listener("SSL", keystore_location=str(certificates().alice))),
         TLS,
         "certificate verify failed: .*not valid",
+    ),
+    "a broker that advertises another host": Bad(
+        advertised, TLS, "127.0.0.9:.*IP address mismatch, certificate is not valid for '127.0.0.9'"
     ),
     "a missing client certificate": Bad(
         secured("SSL", client_auth="required"), TLS, r"\(certificate required\); check ssl.keystore.location"
@@ -160,7 +171,7 @@ async def test_the_start_fails_with_one_line(bad: Bad, warnings: "Warnings") -> 
         with pytest.raises(SluiceError, match=bad.line) as failure:
             async with running_proxy({"bootstrap.servers": bootstrap, **QUICK, **bad.properties}):
                 pass
-    assert re.match(r"--upstream: [\w.]+:\d+: ", str(failure.value))
+    assert re.match(r"upstream [\w.]+:\d+: ", str(failure.value))
     assert "\n" not in str(failure.value)
     assert "secret" not in str(failure.value)
     assert warnings.records == []
