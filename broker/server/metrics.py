@@ -61,7 +61,7 @@ _AUTHENTICATIONS = {
 }
 
 
-class BrokerCollector(Collector):
+class _BrokerMetrics:
     def __init__(self, cluster: ClusterServer, node_id: int) -> None:
         self._cluster = cluster
         self._broker = cluster.brokers[node_id]
@@ -245,13 +245,20 @@ class BrokerCollector(Collector):
 
 
 class ClusterCollector(Collector):
+    """The metrics of all brokers, labelled by broker unless there is only one for ever."""
+
     def __init__(self, cluster: ClusterServer) -> None:
         self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
+        cluster = self._cluster
+        if len(cluster.servers) == 1 and not cluster.is_proxy:
+            (node_id,) = cluster.servers
+            yield from _BrokerMetrics(cluster, node_id).collect()
+            return
         families: dict[tuple[str, str], Metric] = {}  # a gauge and a counter may differ in `_total` only
-        for node_id in self._cluster.servers:
-            for family in BrokerCollector(self._cluster, node_id).collect():
+        for node_id in cluster.servers:
+            for family in _BrokerMetrics(cluster, node_id).collect():
                 labelled = [one._replace(labels={"broker": str(node_id), **one.labels}) for one in family.samples]
                 family.samples = []
                 families.setdefault((family.name, family.type), family).samples += labelled
@@ -259,13 +266,8 @@ class ClusterCollector(Collector):
 
 
 def registry(cluster: ClusterServer) -> CollectorRegistry:
-    """Return the metrics of all brokers; labelled by broker unless there is only one for ever."""
     metrics = CollectorRegistry()
-    (node_id, *others) = cluster.servers
-    if others or cluster.upstream_state(node_id) is not None:
-        metrics.register(ClusterCollector(cluster))
-    else:
-        metrics.register(BrokerCollector(cluster, node_id))
+    metrics.register(ClusterCollector(cluster))
     return metrics
 
 

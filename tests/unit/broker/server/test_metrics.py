@@ -118,6 +118,17 @@ def test_requests_are_counted_by_api_version_and_first_error_code(client: Client
     }
 
 
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_a_restarted_broker_is_scraped(brokers: int) -> None:
+    broker = VirtualBroker(f"sluice.brokers={brokers}")
+    metrics, server = registry(broker.cluster_server), broker.cluster_server
+    server.stop_broker(1, controlled=False)
+    broker.run(server.start_broker(1))
+    broker.client(node_id=1)
+    lines = [line for line in generate_latest(metrics).decode().splitlines() if line.startswith("sluice_connections")]
+    assert "1.0" in lines[0]
+
+
 def test_request_without_a_response_is_counted(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().send(produce(9, acks=0), 9)
     assert value(broker, "sluice_requests_total", api="Produce", version="9", error="NONE") == 1
