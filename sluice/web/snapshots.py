@@ -1,6 +1,6 @@
 """Snapshots of a cluster, each shared by all viewers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -25,6 +25,7 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     journal_size: number of events that the journal keeps; 0 without a journal
     looks_kept: number of snapshots that the points of a client cover
     upstream: at a proxy, the bootstrap servers of the cluster behind it
+    only_clients, only_topics: at a proxy, patterns that limit all fault rules and quotas; empty without a limit
     """
 
     cluster_id: str
@@ -36,6 +37,8 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
     looks_kept: int
     upstream: str | None = None
     quota_mode: str = "enforce"
+    only_clients: Sequence[str] = ()
+    only_topics: Sequence[str] = ()
 
 
 class Snapshot:
@@ -68,6 +71,8 @@ class Snapshot:
                 looks_kept=POINTS,
                 upstream=None if behind is None else behind.bootstrap,
                 quota_mode=server.config.text("sluice.quota.mode"),
+                only_clients=server.scope.clients,
+                only_topics=server.scope.topics,
             )
         )
 

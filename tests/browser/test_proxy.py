@@ -10,11 +10,15 @@ from tests.browser.conftest import OpenPage
 
 def test_the_page_of_a_proxy_names_the_cluster_and_offers_what_works(open_page: OpenPage) -> None:
     config = {"quota.producer.default": "1M", "sluice.quota.mode": "shadow"}
-    with SyncBroker() as upstream, SyncProxy(upstream.bootstrap, config=config, admin_port=0) as proxy:
+    with (
+        SyncBroker() as upstream,
+        SyncProxy(upstream.bootstrap, config=config, admin_port=0, only_clients=["shop-*"]) as proxy,
+    ):
         page = open_page(proxy)
         expect(page).to_have_title(re.compile(r"^sluice proxy of \S{22}$"))
         expect(page.locator("#facts")).to_contain_text(f"in front of {upstream.bootstrap}")
         expect(page.locator("#quotas")).to_contain_text("Shadow mode: throttle times are recorded")
+        expect(page.locator("#facts")).to_contain_text("rules only for clients shop-*")
         row = page.locator("#broker-rows tr")
         expect(row).to_contain_text(f"{upstream.bootstrap}0 in flight")
         row.get_by_role("button", name="Stop broker 1").click()

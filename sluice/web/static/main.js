@@ -73,6 +73,8 @@ function cluster(seen) {
   journal.cluster(seen);
   const fact = (label, value) => el("span", {}, `${label} `, el("b", {}, value));
   const of = seen.upstream === null ? [] : [fact("in front of", seen.upstream), fact("cluster", seen.cluster_id)];
+  if (seen.only_clients.length) of.push(fact("rules only for clients", seen.only_clients.join(", ")));
+  if (seen.only_topics.length) of.push(fact("rules only for topics", seen.only_topics.join(", ")));
   byId("facts").replaceChildren(...of, fact("bootstrap", seen.bootstrap), fact("quota profile", seen.profile), fact("version", seen.version));
   const isShadow = seen.quota_mode === "shadow";
   byId("quota-shadow").hidden = !isShadow;

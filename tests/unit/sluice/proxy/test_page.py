@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.throttling.scope import Scope
 from tests.support.records import fetch, produce_of
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.virtual_proxy import VirtualProxy
@@ -37,3 +38,10 @@ def test_traffic_is_that_with_the_upstream_broker() -> None:
 def test_the_mode_of_quotas_is_shown(mode: str) -> None:
     with watching(VirtualProxy(f"sluice.quota.mode={mode}")) as watcher:
         assert watcher.message()["cluster"]["quota_mode"] == mode
+
+
+def test_the_limit_of_rules_and_quotas_is_shown() -> None:
+    proxy = VirtualProxy(scope=Scope(("shop-*",), ("orders",)))
+    with watching(proxy) as watcher:
+        cluster = watcher.message()["cluster"]
+    assert (cluster["only_clients"], cluster["only_topics"]) == (["shop-*"], ["orders"])
