@@ -20,8 +20,8 @@ from sluice.errors import SluiceError
 from sluice.proxy.discovery import open_proxy
 from sluice.proxy.properties import check_properties
 from sluice.proxy.server import ProxyOptions
-from sluice.proxy.upstream_cluster import UpstreamCluster
-from sluice.proxy.upstream_use import UpstreamUse
+from sluice.proxy.upstream.cluster import UpstreamCluster
+from sluice.proxy.upstream.use import UpstreamUse
 from sluice.text.arguments import Port, checks_arguments
 from sluice.web import load as load_page
 

@@ -18,8 +18,8 @@ from sluice.text.error_text import expected
 
 from .properties import check_properties
 from .server import ProxyOptions, ProxyServer
-from .upstream_cluster import UpstreamCluster, VersionRange
-from .upstream_connector import UpstreamConnector
+from .upstream.cluster import UpstreamCluster, VersionRange
+from .upstream.connector import UpstreamConnector
 
 log = logging.getLogger("sluice.proxy")
 

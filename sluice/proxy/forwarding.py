@@ -39,17 +39,17 @@ from sluice.protocol.types import ZERO_UUID
 
 from .fetch_sessions import ForwardedSessions
 from .forwarded_fetch import ForwardedFetch, fail_partitions
-from .forwarded_route import DecodedRoute, ForwardedRoute
 from .handlers import SASL_APIS, handlers_of
 from .known_topic import KnownTopic, UnknownIds
-from .quotas.mutations import MUTATING
-from .quotas.throttling import ForwardedThrottler
-from .sasl.passthrough import SaslPassthrough
-from .traffic import UpstreamTraffic
-from .upstream_cluster import UpstreamTopic
-from .upstream_connection import ForwardedContext, InFlight, UpstreamConnection
-from .upstream_connector import UpstreamConnector
-from .upstream_use import CHECKED, UpstreamUse
+from .mutations import MUTATING
+from .sasl_passthrough import SaslPassthrough
+from .throttling import ForwardedThrottler
+from .upstream.cluster import UpstreamTopic
+from .upstream.connection import ForwardedContext, InFlight, UpstreamConnection
+from .upstream.connector import UpstreamConnector
+from .upstream.forwarded_route import DecodedRoute, ForwardedRoute
+from .upstream.traffic import UpstreamTraffic
+from .upstream.use import CHECKED, UpstreamUse
 
 log = logging.getLogger("sluice.proxy")
 

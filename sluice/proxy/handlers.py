@@ -21,10 +21,10 @@ from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.message import Message
 
-from .forwarded_route import ForwardedRoute
-from .quotas.mutations import MUTATING, Mutations, look_up_and_charge
-from .upstream_connection import ForwardedContext
-from .upstream_use import CHECKED, UpstreamUse
+from .mutations import MUTATING, Mutations, look_up_and_charge
+from .upstream.connection import ForwardedContext
+from .upstream.forwarded_route import ForwardedRoute
+from .upstream.use import CHECKED, UpstreamUse
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 

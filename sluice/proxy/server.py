@@ -32,11 +32,11 @@ from sluice.quotas.store import REQUEST_PERCENTAGE
 from .forwarding import ForwardingExchange
 from .handlers import served_with_own_sasl
 from .journal_topic import UpstreamJournalTopic
-from .quotas.throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
-from .upstream_cluster import VersionRange
-from .upstream_connection import ForwardedContext
-from .upstream_connector import UpstreamConnector
-from .upstream_use import UpstreamUse
+from .throttling import REQUEST_TIME_REFUSAL, ForwardedThrottler
+from .upstream.cluster import VersionRange
+from .upstream.connection import ForwardedContext
+from .upstream.connector import UpstreamConnector
+from .upstream.use import UpstreamUse
 
 log = logging.getLogger("sluice.proxy")
 

@@ -16,9 +16,9 @@ from sluice.client.network.connection import Cancelable
 from sluice.config.broker_config import Config
 from sluice.proxy.sasl.authentication import LIFETIME_SINCE
 from sluice.proxy.server import ProxyOptions, ProxyServer
-from sluice.proxy.upstream_cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
-from sluice.proxy.upstream_connection import UpstreamConnection
-from sluice.proxy.upstream_connector import UpstreamConnector
+from sluice.proxy.upstream.cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
+from sluice.proxy.upstream.connection import UpstreamConnection
+from sluice.proxy.upstream.connector import UpstreamConnector
 from tests.support.virtual_broker import Client, VirtualBroker
 
 

@@ -1,1 +1,1 @@
-"""SASL at a proxy: its own authentication towards upstream brokers, and that of clients which passes through."""
+"""SASL at a proxy: its own authentication towards upstream brokers, and what it sees of the clients'."""

@@ -13,7 +13,7 @@ from sluice import Broker
 from sluice.client.admin import AdminClient
 from sluice.errors import SluiceError
 from sluice.proxy.server import ProxyServer
-from sluice.proxy.upstream_cluster import UpstreamBroker
+from sluice.proxy.upstream.cluster import UpstreamBroker
 from tests.support.certificates import certificates
 from tests.support.ports import free_ports
 from tests.support.proxy_over_sockets import bootstrap_of, client, listener, running_proxy

@@ -30,7 +30,7 @@ from sluice.protocol.apis.streams_group_heartbeat import (
     Topology,
 )
 from sluice.protocol.message import Message
-from sluice.proxy.upstream_cluster import UpstreamCluster
+from sluice.proxy.upstream.cluster import UpstreamCluster
 
 BEFORE = "before"
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.broker.controller.controller import RUNNING
 from sluice.protocol.apis.metadata import MetadataRequest
-from sluice.proxy.upstream_cluster import UpstreamBroker
+from sluice.proxy.upstream.cluster import UpstreamBroker
 from tests.support.records import fetch, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 from tests.support.virtual_proxy import VirtualProxy

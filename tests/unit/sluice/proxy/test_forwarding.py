@@ -9,7 +9,7 @@ from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.errors import ErrorCode
-from sluice.proxy.forwarded_route import ForwardedRoute
+from sluice.proxy.upstream.forwarded_route import ForwardedRoute
 from tests.support.records import batch, fetch, produce
 from tests.support.virtual_broker import JOURNAL, Client
 from tests.support.virtual_proxy import VirtualProxy

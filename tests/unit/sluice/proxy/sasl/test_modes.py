@@ -14,7 +14,7 @@ from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.proxy.sasl import observer
-from sluice.proxy.upstream_connection import UpstreamConnection
+from sluice.proxy.upstream.connection import UpstreamConnection
 from tests.support.records import fetch, produce
 from tests.support.sasl import (
     ALL_MECHANISMS,

@@ -20,7 +20,7 @@ from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
 from sluice.proxy.discovery import open_proxy
 from sluice.proxy.server import ProxyOptions, ProxyServer
-from sluice.proxy.upstream_cluster import UpstreamCluster
+from sluice.proxy.upstream.cluster import UpstreamCluster
 from sluice.web import load
 from tests.support.wire import frame
 

@@ -16,8 +16,7 @@ from sluice.errors import ConfigError
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-
-from .sasl.authentication import CLIENT_ID, LIFETIME_SINCE
+from sluice.proxy.sasl.authentication import CLIENT_ID, LIFETIME_SINCE
 
 log = logging.getLogger("sluice.proxy")
 

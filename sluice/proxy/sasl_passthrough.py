@@ -9,9 +9,9 @@ from sluice.broker.exchange.routes import Routes
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sluice.protocol.message import Message
-from sluice.proxy.upstream_connection import ForwardedContext, InFlight
+from sluice.proxy.upstream.connection import ForwardedContext, InFlight
 
-from .observer import SaslObserver
+from .sasl.observer import SaslObserver
 
 _api_and_version_in = Struct(">I").unpack_from
 # Fixed fields, and the length of the client id.

@@ -12,10 +12,10 @@ from sluice.client.network import sasl
 from sluice.client.network.asyncio_network import connect_error
 from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.client.network.tls import tls_context
+from sluice.proxy.sasl.authentication import Authentication
 
-from .sasl.authentication import Authentication
-from .upstream_cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
-from .upstream_connection import Ends, UpstreamConnection, ends_of
+from .cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
+from .connection import Ends, UpstreamConnection, ends_of
 
 log = logging.getLogger("sluice.proxy")
 

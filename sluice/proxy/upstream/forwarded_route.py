@@ -10,8 +10,7 @@ from sluice.broker.throttling.throttler import ChargeResponse
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
-
-from .quotas.mutations import MUTATING
+from sluice.proxy.mutations import MUTATING
 
 _HEADER = Struct(">ihhi")  # size, API key, version, correlation id
 _SIZE = Struct(">i")

@@ -42,7 +42,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .upstream_cluster import UpstreamCluster
+from .cluster import UpstreamCluster
 
 log = logging.getLogger("sluice.proxy")
 

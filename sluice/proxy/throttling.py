@@ -20,7 +20,7 @@ from sluice.broker.throttling.throttler import ChargeResponse, Response, Throttl
 from sluice.broker.throttling.throttling_mode import MODES, ThrottlingMode, hold_above_quota
 from sluice.broker.throttling.verdict import Encoded, HeldRead, Verdict
 from sluice.protocol.apis import ApiKey
-from sluice.proxy.upstream_connection import ForwardedContext
+from sluice.proxy.upstream.connection import ForwardedContext
 
 REQUEST_TIME_REFUSAL = (
     "request_percentage is not possible in a proxy: it cannot measure the time of the upstream brokers' threads"

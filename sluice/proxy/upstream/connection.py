@@ -35,11 +35,11 @@ from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.frame import FrameReader
 from sluice.protocol.message import Message
+from sluice.proxy.mutations import Mutations
+from sluice.proxy.sasl.authentication import Authentication
+from sluice.proxy.sasl.observer import SaslObserver
 
 from .forwarded_route import ForwardedRoute
-from .quotas.mutations import Mutations
-from .sasl.authentication import Authentication
-from .sasl.observer import SaslObserver
 from .traffic import UpstreamTraffic
 
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.

@@ -1,1 +1,0 @@
-"""The quotas of a proxy."""

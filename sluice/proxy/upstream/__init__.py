@@ -1,0 +1,1 @@
+"""The brokers behind a proxy: which there are, the connections to them, and what is sent on them."""
