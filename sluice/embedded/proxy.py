@@ -46,6 +46,7 @@ class Proxy(Broker):
         upstream: str,
         *,
         upstream_config: Mapping[str, str | float | bool] | None = None,
+        sasl_passthrough: bool = False,
         config: Mapping[str, str | float | bool] | None = None,
         admin_port: Port | None = None,
         seed: int = 0,
@@ -58,6 +59,7 @@ class Proxy(Broker):
         Args:
             upstream: Bootstrap servers of the cluster, as HOST:PORT,...
             upstream_config: Client properties with which the proxy connects, such as security.protocol.
+            sasl_passthrough: Let clients authenticate with the cluster, not with the proxy.
             config: Properties of the proxy's side, such as quota defaults, by name.
             admin_port: Port of the admin HTTP server; 0 picks a free port, None disables the server.
             seed: Seed of all randomness.
@@ -82,6 +84,7 @@ class Proxy(Broker):
         self._server: BrokerProcess | None = None
         properties = {name: format_value(value) for name, value in (upstream_config or {}).items()}
         self._upstream = {**properties, "bootstrap.servers": upstream}
+        self._sasl_passthrough = sasl_passthrough
         self._protect_existing = protect_existing
         self._scope = Scope(tuple(only_clients), tuple(only_topics))
         self._use = UpstreamUse(protects=protect_existing)
@@ -95,7 +98,7 @@ class Proxy(Broker):
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         use = self._use = UpstreamUse(protects=self._protect_existing)
-        options = ProxyOptions(self._upstream, {}, None, use=use, scope=self._scope)
+        options = ProxyOptions(self._upstream, {}, None, self._sasl_passthrough, use=use, scope=self._scope)
         server = await open_proxy(options, self._config, LoopClock(loop), random, loop, load_page, _STARTS_WITHIN_S)
         try:
             await use.begin(server.upstream)

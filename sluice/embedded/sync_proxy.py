@@ -25,6 +25,7 @@ class SyncProxy(SyncBroker):
         upstream: str,
         *,
         upstream_config: Mapping[str, str | float | bool] | None = None,
+        sasl_passthrough: bool = False,
         config: Mapping[str, str | float | bool] | None = None,
         admin_port: Port | None = None,
         seed: int = 0,
@@ -35,6 +36,7 @@ class SyncProxy(SyncBroker):
         proxy = Proxy(
             upstream,
             upstream_config=upstream_config,
+            sasl_passthrough=sasl_passthrough,
             config=config,
             admin_port=admin_port,
             seed=seed,

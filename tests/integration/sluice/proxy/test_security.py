@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice import Broker
+from sluice import Broker, Proxy
 from sluice.client.admin import AdminClient
 from tests.support.certificates import certificates
 from tests.support.proxy_over_sockets import Properties, bootstrap_of, client, listener, running_proxy
@@ -35,3 +35,14 @@ async def test_security_of_each_side(
         running_proxy({"bootstrap.servers": broker.bootstrap, **below[1]}, above[0]) as proxy,
     ):
         assert await brokers_seen(bootstrap_of(proxy), above[1]) == set(bootstrap_of(proxy).split(","))
+
+
+async def test_clients_of_the_test_api_authenticate_with_the_cluster() -> None:
+    given = client("SASL_PLAINTEXT", "proxy", mechanism="PLAIN")
+    async with (
+        Broker(config=listener("SASL_PLAINTEXT")) as broker,
+        Proxy(broker.bootstrap, upstream_config=given, sasl_passthrough=True) as proxy,
+    ):
+        assert await brokers_seen(proxy.bootstrap, client("SASL_PLAINTEXT", "alice")) == {proxy.bootstrap}
+        assert {event.principal for event in proxy.journal.requests(api="DescribeCluster")} == {"User:alice"}
+        assert "User:alice" in {event.principal for event in broker.journal.requests(api="DescribeCluster")}

@@ -9,6 +9,7 @@ from sluice.broker.faults.rule import Rule
 from sluice.client.network.sasl import conversations
 from sluice.journal_events import Request
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
@@ -301,6 +302,19 @@ def test_a_token_may_follow_its_handshake_at_once() -> None:
     client.send_bytes(client.frame(SaslHandshakeRequest(mechanism="PLAIN"), 0) + len(token).to_bytes(4) + token)
     assert client.is_open
     assert client.connection.ctx.session.user == "alice"
+
+
+def test_a_fault_rule_for_a_user_acts_on_a_passed_authentication() -> None:
+    proxy = passing()
+    proxy.cluster_server.faults.add(
+        {"principal": "User:alice", "action": {"kind": "error", "code": 7}, "api": "FindCoordinator"}
+    )
+    alice, anonymous = proxy.client(), passing().client()
+    request = FindCoordinatorRequest(key="g")
+    by_plain(alice)
+    assert alice.call(request, 3).error_code == ErrorCode.REQUEST_TIMED_OUT
+    by_plain(anonymous)
+    assert anonymous.call(request, 3).error_code != ErrorCode.REQUEST_TIMED_OUT
 
 
 @pytest.mark.parametrize("version", [0, 1])
