@@ -65,6 +65,7 @@ class Row {
     setText(this.throttled, broker.throttled ? `${count(broker.throttled)} throttled` : "");
     setText(this.last, broker.upstream ? broker.upstream.address : count(broker.leads));
     setText(this.lastNote, broker.upstream ? behind(broker.upstream) : "");
+    this.lastNote.classList.toggle("bad", broker.upstream?.reachable === false);
     for (const [action, node] of this.buttons) {
       const can = broker.can.includes(action);
       if (!can && document.activeElement === node) node.dataset.hadFocus = "";
