@@ -1,8 +1,8 @@
 """Kill brokers behind `sluice proxy`, and the proxy, under clients whose histories are checked.
 
-`python -m tools.proxy.kills [--kills N] [--proxy-kills N] [--seed N] [--direct]` (campaign `proxy-kills`) starts three
-brokers of Apache Kafka. Every third killed broker starts again on another port. The clients are those of the histories,
-and idempotent and transactional producers of confluent-kafka and kafka-python; the checks are those of the histories.
+`python -m tools.proxy.kills` (campaign `proxy-kills`) starts three brokers of Apache Kafka, or one. Every third killed
+broker starts again on another port. The clients are those of the histories, and idempotent and transactional producers
+of confluent-kafka and kafka-python; the checks are those of the histories.
 """
 
 import asyncio
@@ -37,18 +37,20 @@ from tools.histories.workload import PARTITIONS, Workload, instances, now_ms, pr
 from tools.proxy.matrix import UPSTREAM_HOST, Cell, Security, port_of, proxy_arguments
 from tools.proxy.producers import ConfluentProducer, KafkaPythonProducer
 
-NODES = (1, 2, 3)
 PROPERTIES = (
-    "default.replication.factor=3",
-    "min.insync.replicas=2",
-    "offsets.topic.replication.factor=3",
-    "transaction.state.log.replication.factor=3",
-    "transaction.state.log.min.isr=2",
     # Brokers whose process was killed lose their partitions soon, and open transactions end soon.
     "broker.heartbeat.interval.ms=500",
     "broker.session.timeout.ms=3000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
     *(f"{name}={value}" for name, value in consumer_group.BROKER_CONFIG.items()),
+)
+# Of more than one broker.
+REPLICATED = (
+    "default.replication.factor=3",
+    "min.insync.replicas=2",
+    "offsets.topic.replication.factor=3",
+    "transaction.state.log.replication.factor=3",
+    "transaction.state.log.min.isr=2",
 )
 _MOVES_EVERY = 3  # kills of brokers
 # Between a start and the next kill: clients recover, or are still about to.
@@ -68,7 +70,7 @@ class Cluster:
     def __init__(self, folder: Path, kafka: ApacheKafka, *, is_direct: bool) -> None:
         self.kafka = kafka
         self._folder = folder
-        self._arguments = [] if is_direct else [*proxy_arguments(Cell(3, Security.PLAIN), folder)]
+        self._arguments = [] if is_direct else [*proxy_arguments(Cell(len(kafka.addresses), Security.PLAIN), folder)]
         self._spare_ports = [*free_ports(6)]
         self._starts = self._kills = 0
         self.proxy: BrokerProcess | None = None
@@ -115,11 +117,12 @@ async def play(cluster: Cluster, history: History, random: Random, kills: int, p
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     await asyncio.to_thread(cluster.start_proxy)
     bootstrap = cluster.bootstrap
-    await _create_topics(bootstrap)
+    await _create_topics(bootstrap, 3 if len(cluster.kafka.addresses) > 1 else 1)
     workload = Workload(bootstrap, history, random, math.inf, "kafka-4.4")
     tasks = [asyncio.ensure_future(process()) for process in _processes(workload)]
-    victims: list[Callable[[], str]] = [partial(cluster.kill_broker, random.choice(NODES)) for _ in range(kills)]
-    victims += [cluster.kill_proxy] * proxy_kills
+    nodes = [*cluster.kafka.addresses]
+    victims = [partial(cluster.kill_broker, random.choice(nodes)) for _ in range(kills)]
+    victims += [partial(cluster.kill_proxy)] * proxy_kills
     random.shuffle(victims)
     recoveries = []
     for kill in victims:
@@ -146,9 +149,9 @@ async def play(cluster: Cluster, history: History, random: Random, kills: int, p
     return recoveries
 
 
-async def _create_topics(bootstrap: str) -> None:
+async def _create_topics(bootstrap: str, replicas: int) -> None:
     async with AdminClient({"bootstrap.servers": bootstrap}) as admin:
-        (await admin.create_topics([NewTopic(name, PARTITIONS, len(NODES)) for name in (TOPIC, COPIES)])).all()
+        (await admin.create_topics([NewTopic(name, PARTITIONS, replicas) for name in (TOPIC, COPIES)])).all()
 
 
 async def _wait_until_readable(bootstrap: str) -> None:
@@ -201,9 +204,10 @@ def report(history: History, recoveries: list[float]) -> list[str]:
 @click.command()
 @click.option("--kills", default=25, show_default=True, help="Kills of brokers.")
 @click.option("--proxy-kills", default=10, show_default=True, help="Kills of the proxy.")
+@click.option("--brokers", type=click.Choice([1, 3]), default=3, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--direct", is_flag=True, help="Without the proxy.")
-def main(kills: int, proxy_kills: int, seed: int, direct: bool) -> None:
+def main(kills: int, proxy_kills: int, brokers: int, seed: int, direct: bool) -> None:
     """Kill brokers and the proxy, and check the histories of the clients."""
     if (reason := why_not()) is not None:
         raise click.ClickException(f"{BUILD}: {reason}")
@@ -211,7 +215,8 @@ def main(kills: int, proxy_kills: int, seed: int, direct: bool) -> None:
     warnings.simplefilter("ignore")  # clients that could not be stopped
     history = History()
     with tempfile.TemporaryDirectory() as name:
-        kafka = ApacheKafka(Path(name), len(NODES), properties=PROPERTIES, host=UPSTREAM_HOST)
+        properties = [*PROPERTIES, *(REPLICATED if brokers > 1 else ())]
+        kafka = ApacheKafka(Path(name), brokers, properties=properties, host=UPSTREAM_HOST)
         with running(kafka):
             cluster = Cluster(Path(name), kafka, is_direct=direct)
             try:

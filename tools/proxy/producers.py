@@ -38,11 +38,16 @@ class ConfluentProducer:
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
             "socket.timeout.ms": REQUEST_TIMEOUT_MS,
-            "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+            # After a delivery timeout, librdkafka sends records that were stored already with a new epoch.
+            "delivery.timeout.ms": 0,
             "log_level": 0,
         }
         if transactional_id is not None:
-            config |= {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+            config |= {
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+            }
         self._producer = Producer(config)
 
     async def start(self) -> None:
