@@ -67,6 +67,7 @@ class ForwardingExchange(Exchange):
         self, broker: Broker, connector: UpstreamConnector, use: UpstreamUse | None, scope: Scope = EVERYTHING
     ) -> None:
         self._scope = scope
+        self._is_limited, self._limits_topics = bool(scope), bool(scope.topics)
         assert isinstance(broker.throttler, ForwardedThrottler)
         broker.throttler.scope = scope
         self.passes_sasl = connector.passes_sasl
@@ -131,13 +132,13 @@ class ForwardingExchange(Exchange):
     def handle(self, ctx: RequestContext, route: Route, request: Message) -> Message | Outcome:
         """Handle a request when the names of its topic ids are known, if a rule or a quota depends on them."""
         forwarded = cast("ForwardedContext", ctx)
-        if route.has_faults or self._scope.topics:
+        if route.has_faults or self._limits_topics:
             unknown = self._unknown_ids(route.api_key, request)
             if unknown:
                 self._learn_first(forwarded, cast(ForwardedRoute, route).frame_of(ctx, request), unknown)
                 return ENDED
-        if self._scope:
-            topics = {topic for topic, _ in self._partitions_of(route.api_key, request)} if self._scope.topics else ()
+        if self._is_limited:
+            topics = {topic for topic, _ in self._partitions_of(route.api_key, request)} if self._limits_topics else ()
             forwarded.is_exempt = not self._scope.includes(ctx.session.client_id, topics)
         return super().handle(ctx, route, request)
 
