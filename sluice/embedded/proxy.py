@@ -18,7 +18,7 @@ from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, format_value
 from sluice.errors import SluiceError
 from sluice.proxy.discovery import open_proxy
-from sluice.proxy.properties import check_properties
+from sluice.proxy.properties import acts_in_proxy, check_properties
 from sluice.proxy.server import ProxyOptions
 from sluice.proxy.upstream.cluster import UpstreamCluster
 from sluice.proxy.upstream.use import UpstreamUse
@@ -26,7 +26,7 @@ from sluice.text.arguments import Port, checks_arguments
 from sluice.web import load as load_page
 
 from .broker import JOURNAL_EVENTS, Broker
-from .security import Security
+from .security import Mechanism, Security
 
 # A container may still start; less than the 30 s that SyncProxy waits.
 _STARTS_WITHIN_S = 10.0
@@ -50,6 +50,9 @@ class Proxy(Broker):
         config: Mapping[str, str | float | bool] | None = None,
         admin_port: Port | None = None,
         seed: int = 0,
+        tls: bool = False,
+        sasl: Mechanism | None = None,
+        users: Mapping[str, str] | None = None,
         protect_existing: bool = False,
         only_clients: Sequence[str] = (),
         only_topics: Sequence[str] = (),
@@ -63,6 +66,9 @@ class Proxy(Broker):
             config: Properties of the proxy's side, such as quota defaults, by name.
             admin_port: Port of the admin HTTP server; 0 picks a free port, None disables the server.
             seed: Seed of all randomness.
+            tls: Whether the listeners of the proxy use TLS, with a certificate made by trustme (extra `tls`).
+            sasl: SASL mechanism that clients must use towards the proxy, which logs in itself by `upstream_config`.
+            users: Passwords by user, with `sasl`. Default: alice, with alice-secret.
             protect_existing: Refuse requests that change topics or groups which existed before the start.
             only_clients: Patterns of client ids to which all fault rules and quotas are limited, such as `shop-*`.
             only_topics: Patterns of topics to which they are limited.
@@ -71,9 +77,9 @@ class Proxy(Broker):
             ConfigError: An unknown property, an invalid value, or a property that only brokers have.
         """
         given = config or {}
-        self._security = Security(tls=False, sasl=None, users=None, acls=None, config=given)
+        self._security = Security(tls, sasl, users, None, given)
         defaults: dict[str, str | float] = {
-            **self._security.properties(),
+            **{name: value for name, value in self._security.properties().items() if acts_in_proxy(name)},
             "sluice.journal.events": JOURNAL_EVENTS,
             "sluice.journal.record.hashes": "true",
         }

@@ -11,6 +11,7 @@ from sluice.text.arguments import Port, checks_arguments
 from .blocking import Blocking
 from .loop_thread import BrokerThread
 from .proxy import Proxy
+from .security import Mechanism
 from .sync_broker import SyncBroker
 
 
@@ -29,6 +30,9 @@ class SyncProxy(SyncBroker):
         config: Mapping[str, str | float | bool] | None = None,
         admin_port: Port | None = None,
         seed: int = 0,
+        tls: bool = False,
+        sasl: Mechanism | None = None,
+        users: Mapping[str, str] | None = None,
         protect_existing: bool = False,
         only_clients: Sequence[str] = (),
         only_topics: Sequence[str] = (),
@@ -40,6 +44,9 @@ class SyncProxy(SyncBroker):
             config=config,
             admin_port=admin_port,
             seed=seed,
+            tls=tls,
+            sasl=sasl,
+            users=users,
             protect_existing=protect_existing,
             only_clients=only_clients,
             only_topics=only_topics,

@@ -6,7 +6,7 @@ shared. What needs a broker of sluice raises ProxyError, with which the test is 
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sluice.client.admin.configs import ConfigResource, ResourceType
 from sluice.client.errors import KafkaException
@@ -19,8 +19,6 @@ from sluice.proxy.server import ProxyServer
 from .proxy import Proxy
 from .sync_broker import SyncBroker
 from .sync_proxy import SyncProxy
-
-_SECURITY = ("tls", "sasl", "users", "acls")
 
 _running: list[SyncProxy] = []  # that tests use now
 
@@ -40,7 +38,7 @@ class Wanted(NamedTuple):
 
     brokers: int
     config: Mapping[str, str | float | bool]
-    of_broker: Mapping[str, object]  # further arguments of Broker
+    of_broker: Mapping[str, Any]  # further arguments of Broker
 
 
 @contextmanager
@@ -64,18 +62,16 @@ def proxy_for_test(upstream: Upstream, wanted: Wanted) -> Iterator[SyncProxy]:
 
 @contextmanager
 def new_proxy(upstream: Upstream, wanted: Wanted) -> Iterator[SyncProxy]:
-    for name in _SECURITY:
-        if wanted.of_broker.get(name):
-            raise ProxyError(f"{name}: the upstream has its own security and users")
+    if wanted.of_broker.get("acls") is not None:
+        raise ProxyError("acls: the upstream has its own ACLs")
     own = {name: value for name, value in wanted.config.items() if acts_in_proxy(name)}
     others = {name: format_value(value) for name, value in wanted.config.items() if name not in own}
     proxy = SyncProxy(
         upstream.bootstrap,
         upstream_config=upstream.properties,
         config=own,
-        admin_port=cast("int | None", wanted.of_broker.get("admin_port")),
-        seed=cast("int", wanted.of_broker.get("seed", 0)),
         protect_existing=True,
+        **wanted.of_broker,
     )
     with proxy:
         if len(proxy.brokers) < wanted.brokers:

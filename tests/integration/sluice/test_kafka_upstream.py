@@ -92,8 +92,7 @@ SKIPPED = {
         "pass",
         "config: sluice.no.such.property: only brokers of sluice have this property",
     ),
-    "@pytest.mark.kafka(tls=True)": ("pass", "tls: the upstream has its own security and users"),
-    '@pytest.mark.kafka(sasl="PLAIN")': ("pass", "sasl: the upstream has its own security and users"),
+    '@pytest.mark.kafka(sasl="PLAIN", acls=[])': ("pass", "acls: the upstream has its own ACLs"),
     '@pytest.mark.kafka(scenario="rolling-restart")': ("pass", "brokers: expected 3, the upstream has 1"),
     "@pytest.mark.kafka(scenario=ELECTS)": (
         "pass",
@@ -130,6 +129,31 @@ def test_a_test_that_needs_our_own_broker_is_skipped(
     result = run(pytester, cluster, code)
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines([f"SKIPPED*kafka-upstream: {reason}"])
+
+
+def test_clients_log_in_at_the_proxy(pytester: pytest.Pytester, cluster: SyncBroker) -> None:
+    code = """
+        import pytest
+        from confluent_kafka import Producer
+
+        @pytest.mark.kafka(tls=True)
+        def test_tls(kafka_broker):
+            assert kafka_broker.client_config("java")["security.protocol"] == "SSL"
+            use(kafka_broker, None)
+
+        @pytest.mark.kafka(tls=True, sasl="SCRAM-SHA-512", users={"shop": "secret"})
+        def test_scram(kafka_broker):
+            use(kafka_broker, "shop")
+            kafka_broker.wait_for("request", where=lambda event: event.listener == "SASL_SSL")
+
+        def use(broker, user):
+            producer = Producer(broker.client_config("confluent-kafka", user=user))
+            producer.produce("orders", b"one pizza")
+            assert producer.flush(10) == 0
+            assert [one.value for one in broker.client().receive("orders")] == [b"one pizza"]
+    """
+    run(pytester, cluster, code).assert_outcomes(passed=2)
+    assert topics_of(cluster) == ["before"]
 
 
 def test_a_second_cluster_in_a_test_is_skipped(pytester: pytest.Pytester, cluster: SyncBroker) -> None:
