@@ -86,7 +86,7 @@ def _check_passthrough(upstream: ClientConfig, config: Config) -> None:
             raise ConfigError(f"--sasl-passthrough: {expected(accepted, f'{endpoint.name} ({protocol})')}")
 
 
-class _Unusable(KafkaException):
+class _UnusableUpstreamError(KafkaException):
     """An upstream that no further attempt can reach."""
 
 
@@ -118,10 +118,14 @@ class _ConnectionReport:
         node = failure.node
         reason = f"{node.host}:{node.port}: {failure.reason}"
         if failure.is_malformed:
-            self._client.metadata.fatal_error(_Unusable(f"{reason}; expected a response of a Kafka broker"))
+            self._client.metadata.fatal_error(
+                _UnusableUpstreamError(f"{reason}; expected a response of a Kafka broker")
+            )
         elif node.id >= 0 and self._listens_on(node):
             problem = f"broker {node.id} advertises {node.host}:{node.port}, on which the proxy listens"
-            self._client.metadata.fatal_error(_Unusable(f"{problem}; expected its own address (advertised.listeners)"))
+            self._client.metadata.fatal_error(
+                _UnusableUpstreamError(f"{problem}; expected its own address (advertised.listeners)")
+            )
         elif self._client.authentication_error(node.id) is None and node.id >= 0:
             self.log_broker(node.id, reason)
         elif self._client.authentication_error(node.id) is None:
@@ -153,7 +157,7 @@ async def _discover(
         failure = client.last_failure
         where = "" if failure is None else f" {failure.node.host}:{failure.node.port}"
         raise SluiceError(f"upstream{where}: {error}") from None
-    except _Unusable as error:
+    except _UnusableUpstreamError as error:
         raise SluiceError(f"upstream {error}") from None
     finally:
         waiting.cancel()
@@ -172,7 +176,7 @@ async def _read_brokers(
                 if node_id not in versions:
                     report.log_broker(node_id, "no response in time")
             return {node_id: versions.get(node_id, some) for node_id in node_ids}
-        except (AuthenticationException, UnsupportedVersionException, _Unusable):
+        except (AuthenticationException, UnsupportedVersionException, _UnusableUpstreamError):
             raise
         except KafkaException as error:
             if upstream.admin.network.client.last_failure is None:  # else it is logged

@@ -37,6 +37,7 @@ INTERNAL = {
     "FrameSizeError": "the same",
     "SubjectError": "a message of `sluice audit`",
     "_RejoinNeededError": "caught by the group membership of the consumer",
+    "_UnusableUpstreamError": "caught by the discovery of a proxy",
 }
 
 

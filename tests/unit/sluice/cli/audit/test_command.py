@@ -58,7 +58,9 @@ class Audits:
         seed: int,
         stop: asyncio.Event,
         report: Path,
+        upstream: object = None,
     ) -> AuditResult:
+        assert upstream is None
         self.subjects, self.probes = [each.name for each in subjects], [each.name for each in probes]
         self.settings = [each.info(Role.PRODUCER, {}).settings for each in subjects]
         self.budget, self.seed = budget, seed
