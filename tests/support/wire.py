@@ -6,9 +6,10 @@ from types import TracebackType
 from typing import Any
 
 from sluice.protocol.apis import API_KEYS, api_of
-from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.apis.header import ResponseHeader
+from sluice.protocol.codec.compile import decode_prefix, decoder
 from sluice.protocol.message import Message
+from sluice.protocol.request_frame import frame_parts
 
 # Far longer than any response takes, also on a busy machine.
 TIMEOUT_S = 240
@@ -16,15 +17,8 @@ TIMEOUT_S = 240
 
 def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
     """Return a request as bytes: size, header, body."""
-    api = api_of(type(request))
-    header = RequestHeader(
-        request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
-    )
-    parts: list[bytes | memoryview] = []
-    encoder(RequestHeader, api.request_header_version(version))(header, parts)
-    encoder(type(request), version)(request, parts)
-    body = b"".join(parts)
-    return len(body).to_bytes(4) + body
+    parts, _ = frame_parts(request, version, client_id=client_id, correlation_id=correlation_id)
+    return b"".join(parts)
 
 
 def error_codes(message: Message) -> list[int]:

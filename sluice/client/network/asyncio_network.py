@@ -25,8 +25,8 @@ from sluice.protocol.message import Message
 from .connection import Cancelable, Connection
 from .connection_states import Address
 from .in_flight import Exchange, Request
-from .network_client import CHECK_PROTOCOL, SOFTWARE_VERSION, Connector, NetworkClient
-from .tls import handshake_error, tls_context
+from .network_client import SOFTWARE_VERSION, Connector, NetworkClient
+from .tls import CHECK_PROTOCOL, handshake_error, tls_context
 
 log = logging.getLogger("sluice.client")
 

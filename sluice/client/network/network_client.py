@@ -34,7 +34,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
-from struct import Struct
 from struct import error as StructError  # noqa: N812  (a class)
 from typing import NamedTuple, Protocol
 
@@ -46,10 +45,11 @@ from sluice.clock import Clock, TimerHandle
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.apis.header import ResponseHeader
+from sluice.protocol.codec.compile import decode_prefix, decoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.protocol.request_frame import frame_parts
 from sluice.version import __version__
 
 from . import sasl
@@ -59,11 +59,11 @@ from .in_flight import Exchange, OnComplete, Request
 from .metadata_updater import LeastLoadedNode, MetadataUpdater
 from .node_api_versions import NodeApiVersions
 from .throttle_metrics import ThrottleTimes
+from .tls import CHECK_PROTOCOL
 
 log = logging.getLogger("sluice.client")
 
 SOFTWARE_NAME = "sluice"
-CHECK_PROTOCOL = "check security.protocol"
 
 
 def software_version(version: str) -> str:
@@ -75,7 +75,6 @@ SOFTWARE_VERSION = software_version(__version__)
 
 _LATEST_API_VERSIONS = API_KEYS[ApiKey.API_VERSIONS].max_version
 
-_pack_size = Struct(">i").pack
 _LARGEST_CORRELATION_ID = 2**31 - 1
 
 
@@ -263,20 +262,11 @@ class NetworkClient:
         )
 
     def _write(self, connection: Connection, exchange: Exchange, message: Message) -> None:
-        api, version = exchange.api, exchange.version
         exchange.correlation_id = connection.next_correlation_id
         connection.next_correlation_id = (connection.next_correlation_id + 1) & _LARGEST_CORRELATION_ID
-        header = RequestHeader(
-            request_api_key=api.key,
-            request_api_version=version,
-            correlation_id=exchange.correlation_id,
-            client_id=self._client_id,
+        parts, size = frame_parts(
+            message, exchange.version, client_id=self._client_id, correlation_id=exchange.correlation_id
         )
-        parts: list[bytes | memoryview] = [b""]
-        encoder(RequestHeader, api.request_header_version(version))(header, parts)
-        encoder(type(message), version)(message, parts)
-        size = sum(map(len, parts))
-        parts[0] = _pack_size(size)
         connection.last_active_ms = exchange.sent_ms
         connection.in_flight.append(exchange)
         connection.write(parts, size)

@@ -19,6 +19,7 @@ from sluice.protocol.message import Message
 
 from . import in_flight
 from .in_flight import Request
+from .tls import CHECK_PROTOCOL
 
 Conversation = Generator[Message, Message, None]
 Tokens = Generator[bytes, bytes, None]
@@ -72,7 +73,7 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
     assert isinstance(response, SaslHandshakeResponse)
     if response.error_code:
         offered = f"expected one of {', '.join(response.mechanisms)}"
-        hint = offered if response.mechanisms else "check security.protocol"  # a listener without SASL has none
+        hint = offered if response.mechanisms else CHECK_PROTOCOL  # a listener without SASL has none
         raise exception_of(response.error_code, f"the broker does not accept {mechanism}; {hint}")
     tokens = MECHANISMS[mechanism](options)
     token = next(tokens)

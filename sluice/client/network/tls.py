@@ -6,6 +6,9 @@ from collections.abc import Callable
 from sluice.client.config import ClientConfig
 from sluice.client.errors import SslAuthenticationException
 
+# The hint of an error that a wrong security protocol may have caused.
+CHECK_PROTOCOL = "check security.protocol"
+
 _ALERT = "_ALERT_"
 _NO_TLS = frozenset({"HTTP_REQUEST", "UNEXPECTED_MESSAGE", "WRONG_VERSION_NUMBER"})
 
@@ -42,7 +45,7 @@ def handshake_error(error: ssl.SSLError) -> SslAuthenticationException:
         text = what.lower().replace("_", " ")
         return SslAuthenticationException(f"the broker refused the TLS handshake ({text}){hint}")
     if reason in _NO_TLS:
-        return SslAuthenticationException("the broker does not respond with TLS; check security.protocol")
+        return SslAuthenticationException(f"the broker does not respond with TLS; {CHECK_PROTOCOL}")
     return SslAuthenticationException(str(error))
 
 

@@ -10,17 +10,16 @@ from struct import Struct
 
 from sluice.client.network.sasl import Conversation, request_of
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from sluice.protocol.codec.compile import decoder, encoder
+from sluice.protocol.codec.compile import decoder
 from sluice.protocol.message import Message
+from sluice.protocol.request_frame import frame_parts
 
 CLIENT_ID = "sluice-proxy"
 # Since this version, SaslAuthenticate returns the session lifetime.
 LIFETIME_SINCE = 1
 # Kafka's clients re-authenticate after 85 to 95 % of the lifetime.
 _LIFETIME_USED = 0.85
-_SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
 
 
@@ -40,7 +39,7 @@ class Authentication:
 
     def first_request(self) -> bytes:
         self._conversation = self._new_conversation()
-        return self._framed(next(self._conversation))
+        return self._frame_of(next(self._conversation))
 
     def next_request(self, response: memoryview) -> bytes | None:
         """Return the frame to send after a response, or None after success.
@@ -59,7 +58,7 @@ class Authentication:
         if isinstance(answer, SaslAuthenticateResponse):
             self._lifetime_ms = answer.session_lifetime_ms
         try:
-            return self._framed(self._conversation.send(answer))
+            return self._frame_of(self._conversation.send(answer))
         except StopIteration:
             self._sent = None
             return None
@@ -71,13 +70,7 @@ class Authentication:
     def _version_of(self, message: Message) -> int:
         return self._version if isinstance(message, SaslAuthenticateRequest) else request_of(message).latest
 
-    def _framed(self, message: Message) -> bytes:
+    def _frame_of(self, message: Message) -> bytes:
         self._sent = message
-        api, version = request_of(message).api, self._version_of(message)
-        header = RequestHeader(
-            request_api_key=api.key, request_api_version=version, correlation_id=0, client_id=CLIENT_ID
-        )
-        parts: list[bytes | memoryview] = []
-        encoder(RequestHeader, api.request_header_version(version))(header, parts)
-        encoder(type(message), version)(message, parts)
-        return _SIZE.pack(sum(map(len, parts))) + b"".join(parts)
+        parts, _ = frame_parts(message, self._version_of(message), client_id=CLIENT_ID, correlation_id=0)
+        return b"".join(parts)
