@@ -20,7 +20,7 @@ each request version (`profile`). Nothing here sends or waits: the exchange carr
 With `sluice.quota.mode=shadow` requests are charged alike, and throttle times are recorded, but no client is throttled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from sys import float_info
 
 from sluice.broker.journal.journal import Journal
@@ -40,6 +40,13 @@ from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_e
 from .verdict import Encoded, HeldRead, Verdict
 
 _SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
+
+# APIs that change partitions, with the first version whose clients know THROTTLING_QUOTA_EXCEEDED.
+MUTATIONS_STRICT_SINCE: Mapping[int, int] = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.CREATE_PARTITIONS: 3,
+    ApiKey.DELETE_TOPICS: 5,
+}
 
 Response = Message | Outcome
 # Decides about a response; None if no quota applies and it is sent at once.
@@ -103,24 +110,22 @@ class Throttler:
         has_quotas = self.quotas.fetch.quotas_enabled or self.quotas.request is not None
         return has_quotas and self.holds_fetch[version]
 
-    def mutation_quota(self, ctx: RequestContext, strict_since: int) -> ControllerMutationQuota | None:
+    def mutation_quota(self, ctx: RequestContext) -> ControllerMutationQuota | None:
         """Return the quota for created and deleted partitions, if any.
 
-        From version `strict_since` on, requests may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose
-        clients do not support the error, are processed and throttled.
+        If it is strict, requests may be rejected with THROTTLING_QUOTA_EXCEEDED. Those in older versions, whose clients
+        do not know the error, are processed and throttled. Automatic creation is strict, because Kafka's brokers send
+        the latest CreateTopics.
         """
         manager = self.controller.mutation
         if manager is None:
             return None
-        strict = ctx.version >= strict_since and not self.is_shadow
+        strict = ctx.version >= MUTATIONS_STRICT_SINCE.get(ctx.route.api_key, 0) and not self.is_shadow
         return manager.quota_for(ctx.session.user, ctx.session.client_id, self.time.at(ctx.now_ms), strict=strict)
 
     def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
-        """Charge an automatic topic creation; return whether the quota rejects it.
-
-        The quota is strict, because Kafka's brokers send the latest CreateTopics.
-        """
-        quota = self.mutation_quota(ctx, strict_since=0)
+        """Charge an automatic topic creation; return whether the quota rejects it."""
+        quota = self.mutation_quota(ctx)
         return quota is not None and not quota.record(partitions)
 
     # -- the charges of one kind of request each ---------------------------------------------------------------------

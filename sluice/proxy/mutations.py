@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, cast
 
 from sluice.broker.requests.context import Outcome, RequestContext, Wait
-from sluice.broker.throttling.throttler import Throttler
-from sluice.protocol.apis import ApiKey
+from sluice.broker.throttling.throttler import MUTATIONS_STRICT_SINCE, Throttler
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from sluice.protocol.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -20,13 +19,7 @@ from sluice.protocol.error_response import level_of, merge, split
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-# The first version whose clients know THROTTLING_QUOTA_EXCEEDED.
-_STRICT_SINCE: Mapping[int, int] = {
-    ApiKey.CREATE_TOPICS: 6,
-    ApiKey.CREATE_PARTITIONS: 3,
-    ApiKey.DELETE_TOPICS: 5,
-}
-MUTATING = _STRICT_SINCE.keys()
+MUTATING = MUTATIONS_STRICT_SINCE.keys()
 # Until the response reports the cluster's default number of partitions.
 _AT_LEAST = 1
 
@@ -54,7 +47,7 @@ class Mutations:
     def charge(self, request: Message, partitions: Mapping[str, int], topics_by_id: Topics) -> Message | None:
         """Charge a request, whose existing topics have `partitions`; return the rest to forward, None without any."""
         ctx, rejected = self._ctx, set[str]()
-        quota = self._throttler.mutation_quota(ctx, _STRICT_SINCE[ctx.route.api_key])
+        quota = self._throttler.mutation_quota(ctx)
         assert quota is not None, "called only with a quota"
         for name, count in _mutations(request, partitions, topics_by_id):
             if count > 0 and quota.record(count):

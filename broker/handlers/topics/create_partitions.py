@@ -25,7 +25,6 @@ API = served("CreatePartitions", "0-3", charge=Charge.MUTATIONS, forwarded=True)
 _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 _UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _OVER_QUOTA = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
-_QUOTA_IS_STRICT_SINCE = 3
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
@@ -46,7 +45,7 @@ def handle(ctx: RequestContext, request: api.CreatePartitionsRequest, broker: Br
     if _additional(broker, once) > MAX_PARTITIONS:
         results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in once]
     else:
-        quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+        quota = broker.throttler.mutation_quota(ctx)
         results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response

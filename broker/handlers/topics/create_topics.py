@@ -18,7 +18,6 @@ from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
-_QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
@@ -41,7 +40,7 @@ def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker
         ctx.free(requested)
         ctx.free(times)
         return api.CreateTopicsResponse(topics=failed)
-    quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    quota = broker.throttler.mutation_quota(ctx)
     created: set[str] = set()
     response = api.CreateTopicsResponse(
         topics=[

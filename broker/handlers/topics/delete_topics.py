@@ -27,7 +27,6 @@ _Quota = ControllerMutationQuota | None
 
 _DISABLED_SINCE = 3
 _BY_ID_SINCE = 6
-_QUOTA_IS_STRICT_SINCE = 5
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -53,7 +52,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) ->
     # A topic requested by name and by id is not deleted and gets one response, for the name.
     by_name = {name: topic for name in names_once if (topic := broker.metadata.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in denied.undeletable}
-    quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    quota = broker.throttler.mutation_quota(ctx)
     responses += [
         _delete_by_id(ctx, broker, id_, n, denied, quota)
         for id_, n in ctx.sliced(ids.items())
