@@ -14,10 +14,8 @@ Larger responses wait here, by reference; the transport gets them in pieces, so 
 
 import asyncio
 import logging
-import socket
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
 
 from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.log.segment_memory import RetainedMemory
@@ -30,6 +28,7 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
 
 from .connection_states import FLOWING, FULL, HALF_CLOSED, OPEN, READY, UNANSWERED, UNSENT
+from .socket_transport import reset_at_close
 from .unsent_responses import JOIN_BYTES, UnsentResponses, memory_of, take_piece
 
 log = logging.getLogger("sluice.broker")
@@ -38,7 +37,6 @@ log = logging.getLogger("sluice.broker")
 PIECES_AT_ONCE = 32
 # Bytes read after a request that gets no response, to notice a disconnect.
 _MOST_UNANSWERED_BYTES = 1 << 20
-_NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -295,9 +293,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.drop_rest()
         if self.transport is not None:
             self._flush()
-            sock = self.transport.get_extra_info("socket")
-            if sock is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            reset_at_close(self.transport)
         self.cut()
 
     def cut(self) -> None:

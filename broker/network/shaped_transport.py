@@ -16,13 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import itemgetter
-from socket import SO_LINGER, SOL_SOCKET
-from struct import pack
 from typing import TYPE_CHECKING
 
 from sluice.broker.broker import Broker
 
 from .connection import Connection
+from .socket_transport import reset_at_close
 
 if TYPE_CHECKING:
     from .tls_transport import TlsTransport
@@ -35,8 +34,6 @@ HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
 # Bytes that a held transport reads ahead, and one read of a dropped one.
 _READ_AHEAD_BYTES = 64 * 1024
-# Makes close send RST: unsent data is discarded.
-_NO_LINGER = pack("ii", 1, 0)
 
 
 def shape_transport(connection: Connection, broker: Broker) -> "ShapedTransport | None":
@@ -155,8 +152,8 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.resume_reading()
 
     def reset(self) -> None:
-        if self._socket is not None and (sock := self._socket.get_extra_info("socket")) is not None:
-            sock.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
+        if self._socket is not None:
+            reset_at_close(self._socket)
         self.abort()
 
     def announce_connection(self) -> None:

@@ -9,12 +9,22 @@ them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-202
 import asyncio
 import socket
 from collections import deque
+from struct import Struct
 
 # asyncio's default.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = HIGH_WATER_BYTES // 4
 # Larger writes are sent at once: there, waking up the client matters less than waiting.
 MOST_DEFERRED_BYTES = 4 * 1024
+
+_NO_LINGER = Struct("ii").pack(1, 0)
+
+
+def reset_at_close(transport: asyncio.BaseTransport) -> None:
+    """Make the end of a connection a TCP reset (RST) instead of a FIN; unsent data is discarded."""
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 class SendQueue:

@@ -11,7 +11,6 @@ The connection ends with the client's, and the client's with it: by a TCP reset 
 """
 
 import asyncio
-import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,6 +23,7 @@ from msgspec import Struct as Record
 from sluice.broker.exchange.route import Route
 from sluice.broker.journal.journal import Journal
 from sluice.broker.network.connection import Connection
+from sluice.broker.network.socket_transport import reset_at_close
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
@@ -52,7 +52,6 @@ _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
 # Requests up to this size are joined.
 JOIN_BYTES = 64 * 1024
-_NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
 
 class InFlight(Record, eq=False, gc=False):
@@ -454,7 +453,5 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._transport is None and self._attempt is not None:
             self._attempt.cancel()
         if self._transport is not None:
-            sock: socket.socket | None = self._transport.get_extra_info("socket")
-            if sock is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            reset_at_close(self._transport)
             self._transport.abort()
