@@ -17,15 +17,13 @@ from .fetch_sessions import PartitionKey
 class ForwardedFetch(FetchOutcome):
     """The response to a Fetch, which a quota may replace by an empty one (KIP-219)."""
 
-    __slots__ = ("_opens_session", "_response", "charged_bytes", "is_from_follower", "response")
+    __slots__ = ("_opens_session", "_response", "response")
 
     def __init__(
         self, response: FetchResponse | ShareFetchResponse, kept: Encoded | None, *, opens_session: bool
     ) -> None:
         """`kept`: the response as it was received, if it is sent on like that."""
         self.response: Message = response if kept is None else kept  # type: ignore[assignment]  # encoded alike
-        self.is_from_follower = False
-        self.charged_bytes = 0
         self._response = response
         self._opens_session = opens_session
 

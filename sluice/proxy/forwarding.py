@@ -23,7 +23,6 @@ from sluice.broker.requests.trace import RequestTrace
 from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.client.network.connection import Cancelable
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.addresses import rewriter_of
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
@@ -34,6 +33,7 @@ from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.frame import SIZE_BYTES
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
@@ -54,7 +54,7 @@ from .upstream.use import CHECKED, UpstreamUse
 log = logging.getLogger("sluice.proxy")
 
 _API_AND_VERSION = Struct(">I")
-_SIZE_BYTES = 4
+_CORRELATION_ID_BYTES = 4  # all of a response header without tagged fields
 _MOST_CODES = 300  # Kafka's, and those of later releases; each is a label of metrics
 # Names of topic ids, of which the oldest is forgotten. No cluster has more topics.
 _MOST_TOPICS = 100_000
@@ -162,7 +162,7 @@ class ForwardingExchange(Exchange):
                 self._without_name.clear()
             self._without_name.update(topic_ids)
             if not connection.closed:
-                self.dispatch_held(ctx, frame[_SIZE_BYTES:])
+                self.dispatch_held(ctx, frame[SIZE_BYTES:])
 
         connection.park(ctx.upstream.close)
         self.look_up([], topic_ids, dispatch)
@@ -229,7 +229,7 @@ class ForwardingExchange(Exchange):
         """Respond to a request with the upstream's response. Raises RemoteProtocolError if it is malformed."""
         route = sent.route
         position = start + route.header_bytes
-        if position > start + 4 and (position > end or view[position - 1]):
+        if position > start + _CORRELATION_ID_BYTES and (position > end or view[position - 1]):
             _, position = decode_prefix(ResponseHeader, 1)(view, start, end)
         response, _ = route.decode_response(view, position, end)
         took_ms = self.clock.monotonic_ms() - sent.sent_ms
@@ -282,7 +282,7 @@ class ForwardingExchange(Exchange):
             self._use.answered(sent.request, response)
         read = self._readers.get(sent.route.api_key)
         is_changed = read is not None and read(ctx, sent, response)
-        rewrite = rewriter_of(sent.route.api_key, sent.route.version)
+        rewrite = sent.route.rewrite_addresses
         if rewrite is not None and rewrite(response, partial(self._address_of, ctx.session)):
             is_changed = True
         kept = None if is_changed or body is None else Encoded([body], None)
@@ -317,7 +317,7 @@ class ForwardingExchange(Exchange):
         """Leave only the versions that the proxy can read (KIP-511)."""
         assert isinstance(response, ApiVersionsResponse)
         request = sent.request
-        if isinstance(request, ApiVersionsRequest) and not response.error_code and sent.version >= 3:
+        if isinstance(request, ApiVersionsRequest) and not response.error_code:
             ctx.session.set_client_software(request.client_software_name, request.client_software_version)
         served = self._broker.served
         kept = []

@@ -43,8 +43,6 @@ log = logging.getLogger("sluice.proxy")
 _LARGEST_PORT = 65535
 # A new broker is found after at most this time, as long as Kafka's clients wait for a new topic to appear.
 _REFRESH_MS = 5_000
-
-
 _DECIDES = "a proxy does not choose leaders; the cluster behind it does"
 
 

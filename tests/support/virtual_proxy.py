@@ -28,7 +28,7 @@ class VirtualUpstream(UpstreamCluster):
     def __init__(self, broker: VirtualBroker, properties: Mapping[str, str]) -> None:
         self._broker = broker
         self.brokers = {
-            node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port, None)
+            node_id: UpstreamBroker(node_id, "upstream", server.endpoints[0].port)
             for node_id, server in broker.cluster_server.servers.items()
         }
         self.cluster_id, self.controller_id = broker.cluster.cluster_id, broker.cluster.controller_id

@@ -32,7 +32,6 @@ class UpstreamBroker(NamedTuple):
     node_id: int
     host: str
     port: int
-    rack: str | None
 
 
 class UpstreamTopic(NamedTuple):
@@ -65,7 +64,7 @@ class UpstreamCluster:
         self.cluster_id = metadata.cluster_id or ""
         self.controller_id = metadata.controller_id
         found = {
-            each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
+            each.node_id: UpstreamBroker(each.node_id, each.host, each.port)
             for each in metadata.brokers
             if each.node_id >= 0
         }

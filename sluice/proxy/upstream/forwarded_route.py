@@ -7,6 +7,7 @@ from sluice.broker.exchange.response_cache import encoding_unless_kept
 from sluice.broker.exchange.route import Route
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.throttling.throttler import ChargeResponse
+from sluice.protocol.addresses import rewriter_of
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
@@ -34,7 +35,16 @@ _READ = MUTATING | {
 class ForwardedRoute(Route):
     """A route that keeps the frame of the request that it has decoded last, until it is sent."""
 
-    __slots__ = ("_decode_request", "_end", "_last", "_reads", "_unread", "_view", "decode_response")
+    __slots__ = (
+        "_decode_request",
+        "_end",
+        "_last",
+        "_reads",
+        "_unread",
+        "_view",
+        "decode_response",
+        "rewrite_addresses",
+    )
     _reads_all = False
 
     def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
@@ -43,6 +53,7 @@ class ForwardedRoute(Route):
         self.inline_bytes = _NEVER_LARGE
         self.encode = encoding_unless_kept(self.encode)
         self.decode_response = decode_prefix(api.response, version)
+        self.rewrite_addresses = rewriter_of(self.api_key, version)
         self._decode_request = self.decode
         self.decode = self._receive
         self._reads: bool | None = None  # until the first request

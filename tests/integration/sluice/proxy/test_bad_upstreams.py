@@ -254,7 +254,7 @@ API_VERSIONS = b"\0\0\0\x0c\0\x12\0\0\0\0\0\1\0\2me"  # v0
 def lead_back(proxy: ProxyServer) -> None:
     """Make the address of broker 1 that of the proxy."""
     endpoint = proxy.servers[1].endpoints[0]
-    proxy.upstream.brokers[1] = UpstreamBroker(1, endpoint.host, endpoint.port, None)
+    proxy.upstream.brokers[1] = UpstreamBroker(1, endpoint.host, endpoint.port)
 
 
 async def test_an_address_that_leads_back_to_the_proxy_is_not_used(warnings: Warnings) -> None:

@@ -83,7 +83,7 @@ def test_rules_affect_a_broker_that_joins_later(proxy: VirtualProxy) -> None:
     server.stop_broker(2)
     server.faults.add({"action": "black-hole", "api": "Produce"})
     port = proxy.upstream.cluster_server.servers[2].endpoints[0].port
-    server.upstream.brokers[3] = UpstreamBroker(3, "upstream", port, None)
+    server.upstream.brokers[3] = UpstreamBroker(3, "upstream", port)
     proxy.upstream.cluster_server.servers[3] = proxy.upstream.cluster_server.servers[2]
     proxy.run(server._add(3, proxy.upstream.broker.served))
     client = proxy.client(node_id=3)
