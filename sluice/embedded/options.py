@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from sluice.broker.faults.rule import Rule
     from sluice.broker.scenarios.model import Scenario
 
-    from .upstream import Upstream
-
 
 class QuotaFields(TypedDict, total=False):
     client_id: str
@@ -137,27 +135,19 @@ def has_upstream() -> bool:
 
 def session_broker() -> AbstractContextManager[SyncBroker]:
     """Return the broker of a whole session, which is reset after each test."""
-    if not has_upstream():
-        return SyncBroker()
-    from .upstream import Wanted, new_proxy
-
-    return new_proxy(_upstream(), Wanted(1, {}, {}))
+    return _broker(1, {}, {}, of_session=True)
 
 
 def _broker(
-    brokers: int, config: Mapping[str, str | float], of_broker: Mapping[str, Any]
+    brokers: int, config: Mapping[str, str | float], of_broker: Mapping[str, Any], *, of_session: bool = False
 ) -> AbstractContextManager[SyncBroker]:
     if not has_upstream():
         return SyncBroker(brokers, config=config, **of_broker)
-    from .upstream import Wanted, proxy_for_test
+    from .upstream import Upstream, Wanted, new_proxy, proxy_for_test
 
-    return proxy_for_test(_upstream(), Wanted(brokers, config, of_broker))
-
-
-def _upstream() -> "Upstream":
-    from .upstream import Upstream
-
-    return Upstream.of(os.environ[UPSTREAM], os.environ.get(UPSTREAM_CONFIG))
+    run = new_proxy if of_session else proxy_for_test
+    upstream = Upstream.of(os.environ[UPSTREAM], os.environ.get(UPSTREAM_CONFIG))
+    return run(upstream, Wanted(brokers, config, of_broker))
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """The Proxy API for code without an event loop, or with another one; its methods block.
 
-with SyncProxy("kafka:9092") as proxy:
-producer = confluent_kafka.Producer({"bootstrap.servers": proxy.bootstrap})
+    with SyncProxy("kafka:9092") as proxy:
+        producer = confluent_kafka.Producer({"bootstrap.servers": proxy.bootstrap})
+
+The proxy runs in a thread of its own.
 """
 
 from collections.abc import Mapping, Sequence

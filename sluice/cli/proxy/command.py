@@ -12,7 +12,7 @@ from sluice.broker.throttling.scope import Scope
 from sluice.cli.commands import Command, Integer
 from sluice.cli.logs import set_up_logging
 from sluice.cli.options import override_option
-from sluice.cli.serve.arguments import LOG_FORMATS, ServeArguments
+from sluice.cli.serve.command import admin_port_option, log_format_option, seed_option
 from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, read_file
@@ -62,23 +62,11 @@ DEFAULT_PORT = 19092
     default="",
     help="Topics to which all fault rules and quotas are limited.  [default: all]",
 )
-@click.option(
-    "--admin-port",
-    type=Integer(0, 65535),
-    default=ServeArguments().admin_port,
-    show_default=True,
-    help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
-)
+@admin_port_option
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE", help="Properties of the proxy's side.")
 @override_option()
-@click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
-@click.option(
-    "--log-format",
-    type=click.Choice(LOG_FORMATS),
-    default=LOG_FORMATS[0],
-    show_default=True,
-    help="Format of log lines on stderr.",
-)
+@seed_option
+@log_format_option
 def proxy(
     upstream: str,
     upstream_config: str | None,

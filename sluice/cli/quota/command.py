@@ -68,9 +68,7 @@ def list_(
     bootstrap: str, proxy: str | None, token: str | None, output_format: str, **options: str | bool | None
 ) -> None:
     """List quotas: all, or those of entities with the given types and names."""
-    from .places import place_of  # its client takes 0.1 s to import
-
-    place = place_of(bootstrap, proxy, token)
+    place = _place(bootstrap, proxy, token)
     found = [(_in_order(entity), quotas) for entity, quotas in place.describe(_entity(options))]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
     if output_format == "json":
@@ -118,9 +116,7 @@ def set_(
         if key not in QUOTA_KEYS and nearest(_OTHER_NAMES.get(key, key), QUOTA_KEYS):  # others may exist in new brokers
             raise click.UsageError(_unknown(key))
         changes[key] = _value(key, value)
-    from .places import place_of
-
-    _alter(place_of(bootstrap, proxy, token), _required(options), changes, output_format)
+    _alter(_place(bootstrap, proxy, token), _required(options), changes, output_format)
 
 
 @quota.command("delete")
@@ -141,9 +137,7 @@ def delete(
     unknown = [key for key in keys if key not in QUOTA_KEYS]
     if unknown:
         raise click.UsageError(_unknown(unknown[0]))
-    from .places import place_of
-
-    entity, place = _required(options), place_of(bootstrap, proxy, token)
+    entity, place = _required(options), _place(bootstrap, proxy, token)
     _ensure_set(place, entity, keys)
     _alter(place, entity, dict.fromkeys(keys), output_format)
 
@@ -164,6 +158,12 @@ def explain(client_id: str, user: str, admin: str, token: str | None, output_for
             "Check the client id and --user."
         )
     click.echo(as_json(answer) if output_format == "json" else in_words(answer))
+
+
+def _place(bootstrap: str, proxy: str | None, token: str | None) -> "Place":
+    from .places import place_of  # its client takes 0.1 s to import
+
+    return place_of(bootstrap, proxy, token)
 
 
 def _entity(options: dict[str, str | bool | None]) -> Entity:

@@ -9,6 +9,23 @@ from sluice.config.property_table import AS_RELEASES, MOST_BROKERS
 from .arguments import LOG_FORMATS, ServeArguments
 from .run import run_broker
 
+# A proxy has these, too.
+admin_port_option = click.option(
+    "--admin-port",
+    type=Integer(0, 65535),
+    default=ServeArguments().admin_port,
+    show_default=True,
+    help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
+)
+seed_option = click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    default=ServeArguments().log_format,
+    show_default=True,
+    help="Format of log lines on stderr.",
+)
+
 
 @click.command(cls=Command)
 @click.option("--host", help="Address to listen on; overrides `listeners`.  [default: 127.0.0.1]")
@@ -23,13 +40,7 @@ from .run import run_broker
     metavar="RACK,...",
     help="Racks that the brokers get in turn, such as a,b,c.  [default: broker.rack]",
 )
-@click.option(
-    "--admin-port",
-    type=Integer(0, 65535),
-    default=ServeArguments().admin_port,
-    show_default=True,
-    help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
-)
+@admin_port_option
 @click.option(
     "--config",
     "config_file",
@@ -49,14 +60,8 @@ from .run import run_broker
     help="Kafka release whose API versions and throttling behaviour to use.  [default: all versions]",
 )
 @override_option()
-@click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
-@click.option(
-    "--log-format",
-    type=click.Choice(LOG_FORMATS),
-    default=ServeArguments().log_format,
-    show_default=True,
-    help="Format of log lines on stderr.",
-)
+@seed_option
+@log_format_option
 def serve(
     host: str | None,
     port: int | None,
