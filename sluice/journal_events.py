@@ -11,6 +11,8 @@ import msgspec
 # The value of an integer field that does not apply.
 NO_ID = -1
 
+Value = int | str | bool | list[str]  # of a field in `Request.sent` and `Request.returned`
+
 
 class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="kind"):
     """The fields of all events.
@@ -72,6 +74,38 @@ class ConnectionClosed(ClientEvent, kw_only=True, frozen=True, tag="connection-c
     reason: str
 
 
+class ProducedBatch(msgspec.Struct, kw_only=True, frozen=True):
+    """The first batch that a Produce request has for a partition; of a message set (magic 0 or 1), only `bytes`.
+
+    records: number of records, from the batch's header; -1 for a message set
+    bytes: size of all batches for the partition
+    compression: none, gzip, snappy, lz4 or zstd; "" for a message set
+    is_transactional: whether the batch belongs to a transaction
+    first_timestamp_ms: timestamp of the first record; -1 without one
+    max_timestamp_ms: highest timestamp of the records; -1 without one
+    """
+
+    records: int = NO_ID
+    bytes: int
+    compression: str = ""
+    is_transactional: bool = False
+    first_timestamp_ms: int = NO_ID
+    max_timestamp_ms: int = NO_ID
+
+
+class FetchedRecords(msgspec.Struct, kw_only=True, frozen=True):
+    """The response to a Fetch for one partition.
+
+    bytes: size of the returned records
+    high_watermark: high watermark; -1 with an error
+    last_stable_offset: last stable offset; -1 with an error, or if the version has no such field
+    """
+
+    bytes: int
+    high_watermark: int
+    last_stable_offset: int
+
+
 class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
     """A partition in a request.
 
@@ -82,6 +116,10 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
     base_sequence: base sequence of that batch
     record_hashes: hashes of key, value and headers of that batch's first 64 records; empty unless
         sluice.journal.record.hashes is true
+    offset: the first offset of the produced records (Produce), the offset to fetch from (Fetch), the committed offset
+        (OffsetCommit, TxnOffsetCommit, OffsetFetch), or the found offset (ListOffsets); -1 if unknown
+    batch: what a Produce request has for the partition, else null
+    fetched: what a Fetch response has for the partition, else null
     """
 
     topic: str
@@ -90,6 +128,9 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
     producer_epoch: int = NO_ID
     base_sequence: int = NO_ID
     record_hashes: list[str] = []
+    offset: int = NO_ID
+    batch: ProducedBatch | None = None
+    fetched: FetchedRecords | None = None
 
 
 class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
@@ -114,6 +155,8 @@ class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
     error_codes: distinct error codes in the response
     throttle_time_ms: throttle time in the response; 0 if its version has no such field
     rule_id: id of the fault rule that hit the request, else ""
+    sent: fields of the request by Kafka's names, of the APIs in the table below
+    returned: the same of the response
     """
 
     api: str
@@ -134,6 +177,8 @@ class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
     error_codes: list[int]
     throttle_time_ms: int
     rule_id: str
+    sent: dict[str, Value] = {}
+    returned: dict[str, Value] = {}
 
 
 class Throttle(ClientEvent, kw_only=True, frozen=True, tag="throttle"):
@@ -185,6 +230,30 @@ class Fault(ClientEvent, kw_only=True, frozen=True, tag="fault"):
     correlation_id: int
     rule_id: str
     action: str
+
+
+class RuleChange(Event, kw_only=True, frozen=True, tag="rule-change"):
+    """A fault rule was added or removed.
+
+    rule_id: id of the rule
+    change: added or removed; a rule is also removed when its time or its number of hits is over
+    rule: the rule as JSON, as in the response of the admin port
+    """
+
+    rule_id: str
+    change: str
+    rule: str
+
+
+class QuotaChange(Event, kw_only=True, frozen=True, tag="quota-change"):
+    """A client quota was set or removed.
+
+    entity: the entity, such as client-id=shop or user=<default>
+    quotas: its quotas now, by Kafka's names (producer_byte_rate); those that are missing do not apply
+    """
+
+    entity: str
+    quotas: dict[str, float]
 
 
 class GroupState(Event, kw_only=True, frozen=True, tag="group-state"):
@@ -304,6 +373,8 @@ AnyEvent = (
     | Throttle
     | ShadowThrottle
     | Fault
+    | RuleChange
+    | QuotaChange
     | GroupState
     | TransactionState
     | AcquisitionTimeout
