@@ -233,11 +233,11 @@ class Fault(ClientEvent, kw_only=True, frozen=True, tag="fault"):
 
 
 class RuleChange(Event, kw_only=True, frozen=True, tag="rule-change"):
-    """A fault rule was added or removed.
+    """A fault rule was added, or has ended.
 
     rule_id: id of the rule
-    change: added or removed; a rule is also removed when its time or its number of hits is over
-    rule: the rule as JSON, as in the response of the admin port
+    change: added, or ended: by its time, by its removal, or by an error
+    rule: the added rule as JSON, as in the response of the admin port; "" if it has ended
     """
 
     rule_id: str

@@ -18,6 +18,8 @@ from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (one generator per rule, made from its seed)
 
+import msgspec
+
 from sluice.broker.broker import Broker
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.exchange.route import Route
@@ -29,6 +31,7 @@ from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.throttling.scope import Scope
 from sluice.config.broker_config import Config
 from sluice.errors import FaultError, ProxyFaultError, SluiceError
+from sluice.journal_events import NO_ID
 from sluice.protocol.apis import API_KEYS
 
 from .connection_faults import ConnectionFaults
@@ -96,6 +99,7 @@ class FaultEngine(RuleOwner):
         if fault_id in self._faults:
             raise FaultError(f"{at}.id", f"fault rule {fault_id!r} already exists")
         fault = self._new_fault(rule, fault_id, at)
+        self._record_change(fault, "added", msgspec.json.encode(rule).decode())
         if isinstance(fault.action, StateAction):
             self._begin_state(fault, at)
         elif isinstance(fault.action, ConnectionAction):
@@ -150,6 +154,8 @@ class FaultEngine(RuleOwner):
         self._cluster.runtime.scheduler.schedule_once(delay_ms, partial(self.end, fault))
 
     def end(self, fault: Fault) -> None:
+        if not fault.was_ended:
+            self._record_change(fault, "ended")
         fault.was_ended = True
         self.take_off_routes(fault)
         self._connection_faults.end(fault)
@@ -179,6 +185,10 @@ class FaultEngine(RuleOwner):
         more = len(self._faults) - _MOST_LISTED
         listed = ", ".join(islice(self._faults, _MOST_LISTED)) + (f" and {more} more" if more > 0 else "")
         return f"expected one of {listed}"
+
+    def _record_change(self, fault: Fault, change: str, rule: str = "") -> None:
+        if self._cluster.journal is not None:
+            self._cluster.journal.add_cluster_event("rule-change", NO_ID, rule_id=fault.id, change=change, rule=rule)
 
     def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
@@ -221,6 +231,7 @@ class FaultEngine(RuleOwner):
         try:
             self._begin(fault)
         except SluiceError as error:
+            self._record_change(fault, "ended")
             raise FaultError(f"{at}.action", str(error)) from None
 
     def _begin_or_disable(self, fault: Fault) -> None:

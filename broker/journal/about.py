@@ -1,43 +1,57 @@
-"""The subject of a request: its partitions, group and transactional id.
+"""The subject of a request: its partitions, group and transactional id, and some of its fields.
 
 Requests about the journal's own topic are not recorded: reading them would add events without end.
 
-The producer id, epoch and sequence come from the header of a batch of magic 2 (KIP-98). With
-`sluice.journal.record.hashes`, another reader of Produce requests hashes the records, which identifies batches without
-a producer id.
+The producer id, epoch and sequence come from the header of a batch of magic 2 (KIP-98), as do compression, timestamps
+and the number of records. With `sluice.journal.record.hashes`, another reader of Produce requests hashes the records,
+which identifies batches without a producer id.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from struct import Struct
 from struct import error as StructError  # noqa: N812  (it is an exception)
 from typing import cast
 
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
-from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject
+from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject, Sent
 from sluice.protocol import entities
 from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.offset_commit import OffsetCommitRequest
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
-from sluice.protocol.entities import Topics
+from sluice.protocol.entities import Topics, name_of
 from sluice.protocol.message import Message
 
 from .record_hashes import record_hashes
+from .sent import SENT, bounded, fetch_sent
 
 MOST_PARTITIONS = 16
-_MAGIC_AT, _MAGIC = 16, 2
-_read_header = Struct(">b26xqhi").unpack_from
-NO_PRODUCER = (-1, -1, -1)
+_MAGIC_AT = 16
+# Magic, attributes, first and highest timestamp, producer id and epoch, base sequence, number of records.
+_read_header = Struct(">b4xh4xqqqhii").unpack_from
+
+# The fields of partitions in these requests that are offsets.
+_OFFSET_FIELDS = {ApiKey.OFFSET_COMMIT: "committed_offset", ApiKey.TXN_OFFSET_COMMIT: "committed_offset"}
 
 Reader = Callable[[Message], RequestSubject | None]
-EMPTY_SUBJECT: AnySubject = ((), 0, "", "")
+EMPTY_SUBJECT: AnySubject = ((), 0, "", "", ())
 
 
 def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = False) -> Reader:
     if api_key == ApiKey.PRODUCE:
         return cast("Reader", hashed_produce_subject if hashes_records else produce_subject)
     if api_key == ApiKey.FETCH:
-        return partial(_fetch_subject, read=entities.reader_of(ApiKey.FETCH), topics_by_id=topics_by_id)
-    return partial(_any_subject, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
+        return cast("Reader", partial(_fetch_subject, topics_by_id=topics_by_id))
+    fields = SENT.get(api_key)
+    return partial(
+        _any_subject,
+        read=entities.reader_of(api_key),
+        read_fields=None if fields is None else fields.read,
+        offset_field=_OFFSET_FIELDS.get(api_key),
+        topics_by_id=topics_by_id,
+    )
 
 
 def produce_subject(request: ProduceRequest) -> RequestSubject:
@@ -47,38 +61,68 @@ def produce_subject(request: ProduceRequest) -> RequestSubject:
         (item,) = topic.partition_data
     except ValueError:  # not exactly one
         return _many_batches_subject(request)
+    records = item.records
     try:
-        header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
+        header = _read_header(records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
+        size = len(records)  # type: ignore[arg-type]  # as above
     except (TypeError, StructError):  # no complete batch
-        header = None
-    return topic.name or topic.topic_id, item.index, header, request.transactional_id
+        header, size = None, len(cast("bytes", records or b""))
+    return (
+        topic.name or topic.topic_id,
+        item.index,
+        header,
+        size,
+        request.transactional_id,
+        request.acks,
+        request.timeout_ms,
+    )
 
 
-def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
-    return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
-
-
-def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
+def _fetch_subject(request: FetchRequest, topics_by_id: Topics) -> RequestSubject | None:
     # The handler adds the partitions of a fetch session.
-    return partitions_subject(read(request, topics_by_id)[0])
+    return fetch_subject(
+        (
+            (topic.topic or name_of(topic.topic_id, topics_by_id), each.partition, each.fetch_offset)
+            for topic in request.topics
+            for each in topic.partitions
+        ),
+        fetch_sent(request),
+    )
 
 
-def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
-    """Return None for the journal's own topic."""
+def fetch_subject(partitions: Iterable[tuple[str, int, int]], sent: Sent) -> AnySubject | None:
+    """Return the subject of a Fetch of (topic, partition, offset); None for the journal's own topic."""
     named: list[NamedPartition] = []
-    for name, index in partitions:
+    for name, index, offset in partitions:
         if name == JOURNAL_TOPIC:
             return None
-        named.append((name, index, -1, -1, -1))
-    return (*_bounded(named), "", "")
+        named.append((name, index, offset, None))
+    return (*_bounded(named), "", "", sent)
 
 
-def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
+def _any_subject(
+    request: Message,
+    read: entities.Read,
+    read_fields: Callable[[Message], Sent] | None,
+    offset_field: str | None,
+    topics_by_id: Topics,
+) -> AnySubject | None:
     partitions, groups, transactional_ids = read(request, topics_by_id)
     if partitions and all(name == JOURNAL_TOPIC for name, _ in partitions):
         return None
-    named = tuple((name, index, *NO_PRODUCER) for name, index in partitions[:MOST_PARTITIONS])
-    return named, max(0, len(partitions) - MOST_PARTITIONS), _only(groups), _only(transactional_ids)
+    offsets = repeat(-1) if offset_field is None else _offsets(request, offset_field)
+    named = tuple(
+        (name, index, offset, None)
+        for (name, index), offset in zip(partitions[:MOST_PARTITIONS], offsets, strict=False)
+    )
+    sent = () if read_fields is None else bounded(read_fields(request))
+    return named, max(0, len(partitions) - MOST_PARTITIONS), _only(groups), _only(transactional_ids), sent
+
+
+def _offsets(request: Message, field: str) -> Iterator[int]:
+    """Yield the offsets of a commit, in the order of its partitions."""
+    topics = cast("OffsetCommitRequest", request).topics
+    return (getattr(each, field) for topic in topics for each in topic.partitions)
 
 
 def _only(ids: Sequence[str]) -> str:
@@ -86,25 +130,28 @@ def _only(ids: Sequence[str]) -> str:
 
 
 def _many_batches_subject(request: ProduceRequest) -> AnySubject:
-    named = [
-        (topic.name or topic.topic_id, item.index, *_producer_of(item))
-        for topic in request.topic_data
-        for item in topic.partition_data
-    ]
-    return (*_bounded(named), "", request.transactional_id or "")
+    return _produce_subject(request, repeat(()))
 
 
 def hashed_produce_subject(request: ProduceRequest) -> AnySubject:
-    named, left_off, group_id, transactional_id = _many_batches_subject(request)
-    hashed = [(*one[:5], hashes) for one, hashes in zip(named, record_hashes(request), strict=False)]
-    return tuple(hashed), left_off, group_id, transactional_id
+    return _produce_subject(request, record_hashes(request))
 
 
-def _producer_of(item: PartitionProduceData) -> tuple[int, int, int]:
+def _produce_subject(request: ProduceRequest, hashes: Iterable[tuple[str, ...]]) -> AnySubject:
+    items = ((topic.name or topic.topic_id, item) for topic in request.topic_data for item in topic.partition_data)
+    named: list[NamedPartition] = [
+        (name, item.index, -1, (*_batch_of(item), of_batch))
+        for (name, item), of_batch in zip(items, hashes, strict=False)
+    ]
+    return (*_bounded(named), "", request.transactional_id or "", (request.acks, request.timeout_ms))
+
+
+def _batch_of(item: PartitionProduceData) -> tuple[BatchStart | None, int]:
+    records = cast("bytes", item.records or b"")
     try:
-        return producer_of_header(_read_header(item.records, _MAGIC_AT))  # type: ignore[arg-type]  # as above
-    except (TypeError, StructError):
-        return NO_PRODUCER
+        return _read_header(records, _MAGIC_AT), len(records)
+    except StructError:
+        return None, len(records)
 
 
 def _bounded(named: Sequence[NamedPartition]) -> tuple[tuple[NamedPartition, ...], int]:

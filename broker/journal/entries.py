@@ -6,20 +6,27 @@ from typing import NamedTuple
 from sluice.broker.requests.route import ApiRoute
 from sluice.broker.requests.trace import (
     AnySubject,
+    BatchStart,
     ClientIdentity,
     NamedPartition,
     ReadTimes,
     RequestAnnotations,
     RequestSubject,
+    Returned,
 )
-from sluice.journal_events import KINDS, NO_ID, AnyEvent, Request, TopicPartition
+from sluice.journal_events import KINDS, NO_ID, AnyEvent, ProducedBatch, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import name_of
 
-from .about import producer_of_header
 from .journal import REQUEST, UNANSWERED, Journal
+from .returned import ReturnedFields, returned_fields
+from .sent import sent_fields
 
 _NO_ANNOTATIONS = RequestAnnotations()
+_MAGIC = 2
+# The bits of a batch's attributes.
+_COMPRESSION_BITS, _TRANSACTIONAL_BIT = 0x07, 0x10
+_COMPRESSIONS = dict(enumerate(("none", "gzip", "snappy", "lz4", "zstd")))
 
 
 class RequestEntry(NamedTuple):
@@ -37,6 +44,7 @@ class RequestEntry(NamedTuple):
     response_bytes: int  # or UNANSWERED
     subject: RequestSubject
     annotations: RequestAnnotations | None
+    returned: Returned | None
 
     @property
     def api(self) -> str:
@@ -105,8 +113,9 @@ def received_ns(journal: Journal, found: RequestEntry) -> int:
 
 def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
     identity, route, annotations = found.identity, found.route, found.annotations or _NO_ANNOTATIONS
-    named, left_off, group_id, transactional_id = _general(found.subject)
-    partitions = [_partition(one, journal) for one in named]
+    named, left_off, group_id, transactional_id, sent = _general(found.subject)
+    returned = returned_fields(route.api_key, route.version, found.returned, journal.topics_by_id)
+    partitions = [_partition(one, journal, returned) for one in named]
     _, started_ms, written_ms = found.read_times
     started_ms = annotations.begun_ms or max(started_ms, journal.ms(found.before))
     has_throttle_time = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
@@ -134,25 +143,51 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         error_codes=list(annotations.error_codes),
         throttle_time_ms=annotations.throttle_ms if has_throttle_time else 0,
         rule_id=annotations.rule_id,
+        sent=sent_fields(route.api_key, sent),
+        returned=returned.fields,
     )
 
 
 def _general(subject: RequestSubject) -> AnySubject:
     if isinstance(subject[0], tuple):
         return subject
-    topic, index, header, transactional_id = subject
-    return ((topic, index, *producer_of_header(header)),), 0, "", transactional_id or ""
+    topic, index, header, size, transactional_id, acks, timeout_ms = subject
+    return ((topic, index, NO_ID, (header, size, ())),), 0, "", transactional_id or "", (acks, timeout_ms)
 
 
-def _partition(named: NamedPartition, journal: Journal) -> TopicPartition:
-    topic, partition, producer_id, producer_epoch, base_sequence, *hashes = named
+def _partition(named: NamedPartition, journal: Journal, returned: ReturnedFields) -> TopicPartition:
+    topic, partition, offset, batch = named
+    name = topic if isinstance(topic, str) else name_of(topic, journal.topics_by_id)
+    place = name, partition
+    offset = returned.offsets.get(place, offset)
+    if batch is None:
+        return TopicPartition(topic=name, partition=partition, offset=offset, fetched=returned.fetched.get(place))
+    header, size, hashes = batch
+    if header is None or header[0] != _MAGIC:
+        found = ProducedBatch(bytes=size)
+        return TopicPartition(topic=name, partition=partition, record_hashes=list(hashes), offset=offset, batch=found)
+    _, _, _, _, producer_id, producer_epoch, base_sequence, _ = header
     return TopicPartition(
-        topic=topic if isinstance(topic, str) else name_of(topic, journal.topics_by_id),
+        topic=name,
         partition=partition,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        record_hashes=list(hashes[0]) if hashes else [],
+        record_hashes=list(hashes),
+        offset=offset,
+        batch=_batch(header, size),
+    )
+
+
+def _batch(header: BatchStart, size: int) -> ProducedBatch:
+    _, attributes, first_timestamp_ms, max_timestamp_ms, _, _, _, records = header
+    return ProducedBatch(
+        records=records,
+        bytes=size,
+        compression=_COMPRESSIONS.get(attributes & _COMPRESSION_BITS, ""),
+        is_transactional=bool(attributes & _TRANSACTIONAL_BIT),
+        first_timestamp_ms=first_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
     )
 
 

@@ -14,7 +14,9 @@ from sluice.journal_events import (
     Gap,
     GroupState,
     LeaderChange,
+    QuotaChange,
     Request,
+    RuleChange,
     ScenarioStep,
     ShadowThrottle,
     Throttle,
@@ -25,7 +27,11 @@ from sluice.text.printable import printable
 
 
 def format_event(event: AnyEvent) -> str:
-    broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
+    broker = (
+        ""
+        if isinstance(event, Gap | LeaderChange | QuotaChange | RuleChange | ScenarioStep)
+        else f"broker {event.broker} "
+    )
     client = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
     return printable(f"{_time(event.at_ns)} {broker}{client}{_what(event)}")
 
@@ -51,6 +57,11 @@ def _what(event: AnyEvent) -> str:
             return f"would be throttled for {event.throttle_time_ms} ms by its {event.quota} quota, for {event.api}"
         case Fault():
             return f"hit by fault rule {event.rule_id}: {event.action}" + (f" on {event.api}" if event.api else "")
+        case RuleChange():
+            return f"fault rule {event.rule_id} {event.change}" + (f": {event.rule}" if event.rule else "")
+        case QuotaChange():
+            quotas = ", ".join(f"{name}={value:.10g}" for name, value in event.quotas.items())
+            return f"quotas of {event.entity}: {quotas or 'none'}"
         case GroupState():
             return f"group {event.group_id}: {event.before} -> {event.after}, generation {event.generation}"
         case TransactionState():

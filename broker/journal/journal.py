@@ -19,6 +19,7 @@ from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.error_codes import codes_in
 
 from .about import EMPTY_SUBJECT, Reader, reader_of
+from .returned import RETURNED, keep
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
@@ -81,6 +82,7 @@ class Journal:
             size,
             subject,
             annotations,
+            keep(body) if body and ctx.route.api_key in RETURNED else None,
         )
         try:
             self._ring[number % self.size] = entry
@@ -121,7 +123,7 @@ class Journal:
                 (ctx.route, ctx.version, ctx.correlation_id),
             )
             read_times, now = [connection.read_ms, connection.started_ms, NOT_YET], self._reading()
-            rest = (ctx.request_bytes, UNANSWERED, subject, trace.annotations)
+            rest = (ctx.request_bytes, UNANSWERED, subject, trace.annotations, None)
             self._append((REQUEST, now, client, *request, read_times, self._answered, *rest))
 
     # -- other events --------------------------------------------------------------------------------------------------

@@ -6,14 +6,22 @@ NOT_YET = 0.0
 # Monotonic ms of one read: arrival of its requests, start of the first, sending of responses (or NOT_YET).
 ReadTimes = list[float]
 
-# Topic (name or id), partition, the producer's id, epoch and base sequence, and hashes of the records, if enabled.
-NamedPartition = tuple[str | bytes, int, int, int, int] | tuple[str | bytes, int, int, int, int, tuple[str, ...]]
-# The named partitions, the number of further ones, group id, transactional id.
-AnySubject = tuple[tuple[NamedPartition, ...], int, str, str]
-# For a Produce request with one partition: topic, partition, start of its batch header, transactional id.
-BatchStart = tuple[int, int, int, int]  # magic, and the producer's id, epoch and base sequence
-BatchSubject = tuple[str | bytes, int, BatchStart | None, str | None]
+# Of the header of a batch: magic, attributes, first and highest timestamp, the producer's id, epoch and base sequence,
+# number of records.
+BatchStart = tuple[int, int, int, int, int, int, int, int]
+# A batch: its start, if it is complete, the size of all batches, and hashes of the records, if enabled.
+Batch = tuple[BatchStart | None, int, tuple[str, ...]]
+# Topic (name or id), partition, offset in the request (or -1), and in Produce a batch.
+NamedPartition = tuple[str | bytes, int, int, Batch | None]
+# Values of fields of the request, in the order of their names (journal/sent.py).
+Sent = tuple[object, ...]
+# The named partitions, the number of further ones, group id, transactional id, fields.
+AnySubject = tuple[tuple[NamedPartition, ...], int, str, str, Sent]
+# For a Produce request with one partition: topic, partition, start of the batch, its size, transactional id, fields.
+BatchSubject = tuple[str | bytes, int, BatchStart | None, int, str | None, int, int]
 RequestSubject = AnySubject | BatchSubject
+# An encoded response without records: all of it, or pieces and the sizes of those that are left out.
+Returned = bytes | tuple[bytes | int, ...]
 
 
 class ClientIdentity(Struct, frozen=True):

@@ -4,24 +4,12 @@ To brokers these bytes are opaque, except in groups with members of both protoco
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.common.coordinator_log import encode_record
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix
-from sluice.protocol.consumer_protocol import NEWEST, Assignment, Subscription, TopicPartitions
-from sluice.protocol.message import Message
-
-M = TypeVar("M", bound=Message)
-
-
-def read_embedded(cls: type[M], data: bytes) -> M | None:
-    """Return a subscription or an assignment; None if it is malformed."""
-    try:
-        return decode_prefix(cls, _version(data))(memoryview(data), 2, len(data))[0]
-    except RemoteProtocolError:
-        return None
+from sluice.protocol.consumer_protocol import Assignment, Subscription, TopicPartitions, version_of
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:
@@ -35,7 +23,7 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:
     """Encode an assignment, without deleted topics, in the version of the metadata."""
-    version = _version(metadata)
+    version = version_of(metadata)
     topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
     assignment = Assignment(
         assigned_partitions=[
@@ -48,10 +36,3 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
 def by_topic_id(topics: Iterable[TopicPartitions], cluster: Cluster) -> dict[bytes, list[int]]:
     known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
     return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
-
-
-def _version(data: bytes) -> int:
-    version = int.from_bytes(data[:2], signed=True)
-    if len(data) < 2 or version < 0:
-        raise RemoteProtocolError("consumer protocol: missing or negative version")
-    return min(version, NEWEST)

@@ -11,6 +11,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
+from sluice.journal_events import NO_ID
 from sluice.protocol.apis import alter_client_quotas as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -67,6 +68,16 @@ def alter(
         if cluster.metadata_log is not None and (code := cluster.metadata_log.quotas_altered(entity, changes)):
             return code, code.message
         cluster.client_quotas.alter(entity, changes)
+        if cluster.journal is not None:
+            name = ",".join(
+                f"{type_}={'<default>' if name is None else name}" for type_, name in sorted(entity.items())
+            )
+            quotas = {
+                key: value
+                for _, now in cluster.client_quotas.matching(entity, (), strict=True)
+                for key, value in now.items()
+            }
+            cluster.journal.add_cluster_event("quota-change", NO_ID, entity=name, quotas=quotas)
     return ErrorCode.NONE, None
 
 

@@ -6,7 +6,8 @@ from functools import partial
 from msgspec import Struct
 
 from sluice.broker.broker import Broker
-from sluice.broker.journal.about import partitions_subject
+from sluice.broker.journal.about import fetch_subject
+from sluice.broker.journal.sent import fetch_sent
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
@@ -68,7 +69,10 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
                 are_known = False
     trace = ctx.session.trace
     if session is not None and trace is not None and trace.subject is not None:
-        trace.subject = partitions_subject((item.topic_name, item.request.partition) for item in ctx.sliced(items))
+        trace.subject = fetch_subject(
+            ((item.topic_name, item.request.partition, item.request.fetch_offset) for item in ctx.sliced(items)),
+            fetch_sent(request),
+        )
     state = request.replica_state  # of followers, since v15 (KIP-903)
     is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
     if broker.authorizer is not None and deny_unreadable(ctx, broker, items, for_follower=is_from_follower):
@@ -173,7 +177,8 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         epoch = session.epoch
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
-            trace.subject = partitions_subject([(item.topic_name, requested.partition)])
+            place = item.topic_name, requested.partition, requested.fetch_offset
+            trace.subject = fetch_subject((place,), fetch_sent(request))
     if not has_quotas and is_unchanged:  # the response is sent for sure
         partition.traffic.bytes_out += size
         if session is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.protocol import join_error
-from sluice.broker.coordinator.group.consumer_protocol import by_topic_id, read_embedded, write_assignment
+from sluice.broker.coordinator.group.consumer_protocol import by_topic_id, write_assignment
 from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
 from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
@@ -22,7 +22,7 @@ from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
-from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, read_embedded
 from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup

@@ -18,10 +18,10 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
-from sluice.broker.coordinator.group.consumer_protocol import by_topic_id, read_embedded, write_assignment
+from sluice.broker.coordinator.group.consumer_protocol import by_topic_id, write_assignment
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
-from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, Subscription
+from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, Subscription, read_embedded
 from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup

@@ -6,10 +6,10 @@ import pytest
 
 from sluice.broker.coordinator.group.classic.group import ClassicGroup, ClassicState
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
-from sluice.broker.coordinator.group.consumer_protocol import read_embedded, write_assignment
+from sluice.broker.coordinator.group.consumer_protocol import write_assignment
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.codec.compile import encoder
-from sluice.protocol.consumer_protocol import Assignment, Subscription, TopicPartitions
+from sluice.protocol.consumer_protocol import Assignment, Subscription, TopicPartitions, read_embedded
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.group_members import joined

@@ -1,0 +1,149 @@
+"""Fields of requests that the journal records: what a client has configured, and who it is in its group or transaction.
+
+A table from API to the names of the fields and a function that reads their values. Produce and Fetch, the most frequent
+requests, are read in about.py. Names are Kafka's; long values are cut, which bounds the memory of the journal.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple, cast
+
+from sluice.broker.requests.trace import Sent
+from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from sluice.protocol.apis.fetch import FetchRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest
+from sluice.protocol.apis.leave_group import LeaveGroupRequest
+from sluice.protocol.apis.list_offsets import ListOffsetsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.message import Message
+
+_LONGEST_TEXT = 256  # characters: more than any id that a person reads
+_MOST_ITEMS = 16  # of a list, as of partitions
+_MEMBER = ("member_id", "group_instance_id")
+_COMMIT = (*_MEMBER, "generation_id_or_member_epoch")
+_read_fetch = attrgetter(
+    "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "replica_id"
+)
+_read_consumer_group = attrgetter(
+    "member_id", "member_epoch", "instance_id", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_regex"
+)
+_read_join = attrgetter(
+    "member_id",
+    "group_instance_id",
+    "session_timeout_ms",
+    "rebalance_timeout_ms",
+    "protocol_type",
+    "reason",
+)
+
+
+class SentFields(NamedTuple):
+    """The fields of an API's requests: their names, and a function that returns their values."""
+
+    names: tuple[str, ...]
+    read: Callable[[Message], Sent]
+
+
+def bounded(values: Sent) -> Sent:
+    return tuple(each[:_LONGEST_TEXT] if type(each) is str else each for each in values)
+
+
+def first_items(items: Iterable[str | None]) -> list[str]:
+    return [item[:_LONGEST_TEXT] for item in islice(items, _MOST_ITEMS) if item is not None]
+
+
+def fetch_sent(request: FetchRequest) -> Sent:
+    """Return the fields of a Fetch; `partition_max_bytes` is that of the first partition."""
+    topics = request.topics
+    first = topics[0].partitions if topics else ()
+    return (*_read_fetch(request), first[0].partition_max_bytes if first else None)
+
+
+def _join_group(request: JoinGroupRequest) -> Sent:
+    return (*_read_join(request), first_items(each.name for each in request.protocols))
+
+
+def _leave_group(request: LeaveGroupRequest) -> Sent:
+    members = [each.member_id or each.group_instance_id for each in islice(request.members, _MOST_ITEMS)]
+    return first_items(members or [request.member_id]), request.members[0].reason if request.members else None
+
+
+def _list_offsets(request: ListOffsetsRequest) -> Sent:
+    partitions = request.topics[0].partitions if request.topics else ()
+    return request.isolation_level, partitions[0].timestamp if partitions else None
+
+
+def _metadata(request: MetadataRequest) -> Sent:
+    return request.topics is None, request.allow_auto_topic_creation
+
+
+def _find_coordinator(request: FindCoordinatorRequest) -> Sent:
+    return request.key_type, first_items(request.coordinator_keys or [request.key])
+
+
+def _consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest) -> Sent:
+    names = request.subscribed_topic_names
+    return (*_read_consumer_group(request), None if names is None else first_items(names))
+
+
+def _plain(*names: str) -> SentFields:
+    return SentFields(names, attrgetter(*names))
+
+
+def _other(names: Sequence[str], read: Callable[..., Sent]) -> SentFields:
+    return SentFields(tuple(names), read)
+
+
+SENT: dict[int, SentFields] = {
+    ApiKey.PRODUCE: _plain("acks", "timeout_ms"),
+    ApiKey.FETCH: _other(
+        (
+            "max_wait_ms",
+            "min_bytes",
+            "max_bytes",
+            "isolation_level",
+            "session_id",
+            "session_epoch",
+            "replica_id",
+            "partition_max_bytes",
+        ),
+        fetch_sent,
+    ),
+    ApiKey.LIST_OFFSETS: _other(("isolation_level", "timestamp"), _list_offsets),
+    ApiKey.METADATA: _other(("all_topics", "allow_auto_topic_creation"), _metadata),
+    ApiKey.FIND_COORDINATOR: _other(("key_type", "keys"), _find_coordinator),
+    ApiKey.JOIN_GROUP: _other(
+        (*_MEMBER, "session_timeout_ms", "rebalance_timeout_ms", "protocol_type", "reason", "protocols"), _join_group
+    ),
+    ApiKey.SYNC_GROUP: _plain(*_MEMBER, "generation_id"),
+    ApiKey.HEARTBEAT: _plain(*_MEMBER, "generation_id"),
+    ApiKey.LEAVE_GROUP: _other(("members", "reason"), _leave_group),
+    ApiKey.OFFSET_COMMIT: _other((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
+    ApiKey.TXN_OFFSET_COMMIT: _other((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _other(
+        (
+            "member_id",
+            "member_epoch",
+            "instance_id",
+            "rebalance_timeout_ms",
+            "server_assignor",
+            "subscribed_topic_regex",
+            "subscribed_topic_names",
+        ),
+        _consumer_group_heartbeat,
+    ),
+    ApiKey.INIT_PRODUCER_ID: _plain("transaction_timeout_ms", "producer_id", "producer_epoch"),
+    ApiKey.END_TXN: _plain("producer_id", "producer_epoch", "committed"),
+}
+
+
+def sent_fields(api_key: int, values: Sent) -> dict[str, int | str | bool | list[str]]:
+    """Return the fields by name, without absent ones."""
+    names = SENT[api_key].names if values else ()
+    found = {name: value for name, value in zip(names, values, strict=False) if value is not None}
+    if found.get("replica_id") == -1:
+        del found["replica_id"]  # a consumer
+    return cast("dict[str, int | str | bool | list[str]]", found)
