@@ -155,7 +155,7 @@ class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
     error_codes: distinct error codes in the response
     throttle_time_ms: throttle time in the response; 0 if its version has no such field
     rule_id: id of the fault rule that hit the request, else ""
-    sent: fields of the request by Kafka's names, of the APIs in the table below
+    sent: fields of the request by Kafka's names, of some APIs; absent ones are left out
     returned: the same of the response
     """
 

@@ -12,20 +12,22 @@ from functools import partial
 from itertools import repeat
 from struct import Struct
 from struct import error as StructError  # noqa: N812  (it is an exception)
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject, Sent
 from sluice.protocol import entities
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.apis.fetch import FetchRequest
-from sluice.protocol.apis.offset_commit import OffsetCommitRequest
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 from sluice.protocol.entities import Topics, name_of
 from sluice.protocol.message import Message
 
 from .record_hashes import record_hashes
 from .sent import SENT, bounded, fetch_sent
+
+if TYPE_CHECKING:
+    from sluice.protocol.apis.fetch import FetchRequest
+    from sluice.protocol.apis.offset_commit import OffsetCommitRequest
+    from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
 MOST_PARTITIONS = 16
 _MAGIC_AT = 16
@@ -54,7 +56,7 @@ def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = Fals
     )
 
 
-def produce_subject(request: ProduceRequest) -> RequestSubject:
+def produce_subject(request: "ProduceRequest") -> RequestSubject:
     """Return the subject; nearly all requests have one batch for one partition, which is kept undecoded."""
     try:
         (topic,) = request.topic_data
@@ -78,7 +80,7 @@ def produce_subject(request: ProduceRequest) -> RequestSubject:
     )
 
 
-def _fetch_subject(request: FetchRequest, topics_by_id: Topics) -> RequestSubject | None:
+def _fetch_subject(request: "FetchRequest", topics_by_id: Topics) -> RequestSubject | None:
     # The handler adds the partitions of a fetch session.
     return fetch_subject(
         (
@@ -129,15 +131,15 @@ def _only(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else ""
 
 
-def _many_batches_subject(request: ProduceRequest) -> AnySubject:
+def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
     return _produce_subject(request, repeat(()))
 
 
-def hashed_produce_subject(request: ProduceRequest) -> AnySubject:
+def hashed_produce_subject(request: "ProduceRequest") -> AnySubject:
     return _produce_subject(request, record_hashes(request))
 
 
-def _produce_subject(request: ProduceRequest, hashes: Iterable[tuple[str, ...]]) -> AnySubject:
+def _produce_subject(request: "ProduceRequest", hashes: Iterable[tuple[str, ...]]) -> AnySubject:
     items = ((topic.name or topic.topic_id, item) for topic in request.topic_data for item in topic.partition_data)
     named: list[NamedPartition] = [
         (name, item.index, -1, (*_batch_of(item), of_batch))
@@ -146,7 +148,7 @@ def _produce_subject(request: ProduceRequest, hashes: Iterable[tuple[str, ...]])
     return (*_bounded(named), "", request.transactional_id or "", (request.acks, request.timeout_ms))
 
 
-def _batch_of(item: PartitionProduceData) -> tuple[BatchStart | None, int]:
+def _batch_of(item: "PartitionProduceData") -> tuple[BatchStart | None, int]:
     records = cast("bytes", item.records or b"")
     try:
         return _read_header(records, _MAGIC_AT), len(records)

@@ -19,7 +19,7 @@ from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.error_codes import codes_in
 
 from .about import EMPTY_SUBJECT, Reader, reader_of
-from .returned import RETURNED, keep
+from .kept import KEPT_APIS, keep
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
@@ -82,7 +82,7 @@ class Journal:
             size,
             subject,
             annotations,
-            keep(body) if body and ctx.route.api_key in RETURNED else None,
+            keep(body) if body and ctx.route.api_key in KEPT_APIS else None,
         )
         try:
             self._ring[number % self.size] = entry

@@ -1,12 +1,11 @@
 """Fields of responses that the journal records: offsets, generations, assignments, watermarks.
 
-A response is kept encoded, without records, and decoded when the event is read: few are. Of a large response, pieces
-are kept, and zeros take the place of the others when it is decoded.
+They are read from the kept response (kept.py) when an event is read. Zeros take the place of its records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -14,23 +13,23 @@ from sluice.broker.requests.trace import Returned
 from sluice.errors import RemoteProtocolError
 from sluice.journal_events import FetchedRecords, Value
 from sluice.protocol.apis import API_KEYS, ApiKey
-from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from sluice.protocol.apis.fetch import FetchResponse
-from sluice.protocol.apis.find_coordinator import FindCoordinatorResponse
-from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
-from sluice.protocol.apis.join_group import JoinGroupResponse
-from sluice.protocol.apis.list_offsets import ListOffsetsResponse
-from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
-from sluice.protocol.apis.produce import ProduceResponse
-from sluice.protocol.apis.sync_group import SyncGroupResponse
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, read_embedded
 from sluice.protocol.entities import Topics, name_of
 
 from .sent import first_items
 
-# Responses without records are smaller, but for those about hundreds of partitions or members.
-_MOST_BYTES = 4096
+if TYPE_CHECKING:
+    from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+    from sluice.protocol.apis.fetch import FetchResponse
+    from sluice.protocol.apis.find_coordinator import FindCoordinatorResponse
+    from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
+    from sluice.protocol.apis.join_group import JoinGroupResponse
+    from sluice.protocol.apis.list_offsets import ListOffsetsResponse
+    from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
+    from sluice.protocol.apis.produce import ProduceResponse
+    from sluice.protocol.apis.sync_group import SyncGroupResponse
+
 _MOST_PARTITIONS = 16
 
 Place = tuple[str, int]  # topic, partition
@@ -44,22 +43,11 @@ class ReturnedFields(Struct):
     fetched: Mapping[Place, FetchedRecords] = {}
 
 
-def keep(body: Sequence[bytes | memoryview]) -> Returned | None:
-    """Return what is kept of an encoded response: its pieces, but sizes of records; None if it is large."""
-    if len(body) == 1:
-        (whole,) = body
-        return bytes(whole) if len(whole) <= _MOST_BYTES else None
-    pieces: list[bytes | int] = []
-    left = _MOST_BYTES
-    for piece in body:
-        if type(piece) is bytes:
-            left -= len(piece)
-            if left < 0:
-                return None
-            pieces.append(piece)
-        else:
-            pieces.append(len(piece))  # records are appended by reference
-    return tuple(pieces)
+class RecordedResponse(NamedTuple):
+    """What is recorded of an API's responses: the names of fields, and a function that reads those that exist."""
+
+    names: tuple[str, ...]
+    read: Callable[..., ReturnedFields]
 
 
 def returned_fields(api_key: int, version: int, returned: Returned | None, topics: Topics) -> ReturnedFields:
@@ -70,12 +58,12 @@ def returned_fields(api_key: int, version: int, returned: Returned | None, topic
         returned = b"".join(bytes(piece) for piece in returned)  # bytes(n) is n zeros
     try:
         response, _ = decode_prefix(API_KEYS[api_key].response, version)(memoryview(returned), 0, len(returned))
-        return RETURNED[api_key](response, topics)
+        return RETURNED[api_key].read(response, topics)
     except (RemoteProtocolError, ValueError):
         return ReturnedFields()
 
 
-def _produce(response: ProduceResponse, topics: Topics) -> ReturnedFields:
+def _produce(response: "ProduceResponse", topics: Topics) -> ReturnedFields:
     return ReturnedFields(
         offsets={
             (topic.name or name_of(topic.topic_id, topics), each.index): each.base_offset
@@ -85,7 +73,7 @@ def _produce(response: ProduceResponse, topics: Topics) -> ReturnedFields:
     )
 
 
-def _fetch(response: FetchResponse, topics: Topics) -> ReturnedFields:
+def _fetch(response: "FetchResponse", topics: Topics) -> ReturnedFields:
     return ReturnedFields(
         fetched={
             (topic.topic or name_of(topic.topic_id, topics), each.partition_index): FetchedRecords(
@@ -104,7 +92,7 @@ def _size(records: object) -> int:
     return len(cast("bytes", records)) if records is not None else 0
 
 
-def _list_offsets(response: ListOffsetsResponse, _: Topics) -> ReturnedFields:
+def _list_offsets(response: "ListOffsetsResponse", _: Topics) -> ReturnedFields:
     return ReturnedFields(
         offsets={
             (topic.name, each.partition_index): each.offset if not each.old_style_offsets else each.old_style_offsets[0]
@@ -114,12 +102,12 @@ def _list_offsets(response: ListOffsetsResponse, _: Topics) -> ReturnedFields:
     )
 
 
-def _find_coordinator(response: FindCoordinatorResponse, _: Topics) -> ReturnedFields:
+def _find_coordinator(response: "FindCoordinatorResponse", _: Topics) -> ReturnedFields:
     node_id = response.coordinators[0].node_id if response.coordinators else response.node_id
     return ReturnedFields(fields={"node_id": node_id})
 
 
-def _join_group(response: JoinGroupResponse, _: Topics) -> ReturnedFields:
+def _join_group(response: "JoinGroupResponse", _: Topics) -> ReturnedFields:
     fields: dict[str, Value] = {
         "generation_id": response.generation_id,
         "member_id": response.member_id,
@@ -132,7 +120,7 @@ def _join_group(response: JoinGroupResponse, _: Topics) -> ReturnedFields:
     return ReturnedFields(fields=fields)
 
 
-def _sync_group(response: SyncGroupResponse, _: Topics) -> ReturnedFields:
+def _sync_group(response: "SyncGroupResponse", _: Topics) -> ReturnedFields:
     fields: dict[str, Value] = {}
     if response.protocol_name is not None:
         fields["protocol_name"] = response.protocol_name
@@ -142,7 +130,7 @@ def _sync_group(response: SyncGroupResponse, _: Topics) -> ReturnedFields:
     return ReturnedFields(fields=fields)
 
 
-def _assigned(response: SyncGroupResponse) -> list[str] | None:
+def _assigned(response: "SyncGroupResponse") -> list[str] | None:
     """Return the assigned partitions; None if the assignment is not one of the consumer protocol."""
     if response.error_code or response.protocol_type not in (None, PROTOCOL_TYPE):
         return None
@@ -153,7 +141,7 @@ def _assigned(response: SyncGroupResponse) -> list[str] | None:
     return first_items(_places((each.topic, each.partitions) for each in assignment.assigned_partitions))
 
 
-def _consumer_group_heartbeat(response: ConsumerGroupHeartbeatResponse, topics: Topics) -> ReturnedFields:
+def _consumer_group_heartbeat(response: "ConsumerGroupHeartbeatResponse", topics: Topics) -> ReturnedFields:
     fields: dict[str, Value] = {
         "member_epoch": response.member_epoch,
         "heartbeat_interval_ms": response.heartbeat_interval_ms,
@@ -170,11 +158,11 @@ def _places(partitions: Iterable[tuple[str, Sequence[int]]]) -> Iterator[str]:
     return (f"{topic}-{index}" for topic, indexes in partitions for index in indexes)
 
 
-def _init_producer_id(response: InitProducerIdResponse, _: Topics) -> ReturnedFields:
+def _init_producer_id(response: "InitProducerIdResponse", _: Topics) -> ReturnedFields:
     return ReturnedFields(fields={"producer_id": response.producer_id, "producer_epoch": response.producer_epoch})
 
 
-def _offset_fetch(response: OffsetFetchResponse, topics: Topics) -> ReturnedFields:
+def _offset_fetch(response: "OffsetFetchResponse", topics: Topics) -> ReturnedFields:
     found = {
         (topic.name, each.partition_index): each.committed_offset
         for topic in response.topics
@@ -187,14 +175,18 @@ def _offset_fetch(response: OffsetFetchResponse, topics: Topics) -> ReturnedFiel
     return ReturnedFields(offsets=found)
 
 
-RETURNED: dict[int, Callable[..., ReturnedFields]] = {
-    ApiKey.PRODUCE: _produce,
-    ApiKey.FETCH: _fetch,
-    ApiKey.LIST_OFFSETS: _list_offsets,
-    ApiKey.FIND_COORDINATOR: _find_coordinator,
-    ApiKey.JOIN_GROUP: _join_group,
-    ApiKey.SYNC_GROUP: _sync_group,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
-    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
-    ApiKey.OFFSET_FETCH: _offset_fetch,
+RETURNED: dict[int, RecordedResponse] = {
+    ApiKey.PRODUCE: RecordedResponse((), _produce),
+    ApiKey.FETCH: RecordedResponse(("session_id",), _fetch),
+    ApiKey.LIST_OFFSETS: RecordedResponse((), _list_offsets),
+    ApiKey.FIND_COORDINATOR: RecordedResponse(("node_id",), _find_coordinator),
+    ApiKey.JOIN_GROUP: RecordedResponse(
+        ("generation_id", "member_id", "leader", "protocol_name", "members"), _join_group
+    ),
+    ApiKey.SYNC_GROUP: RecordedResponse(("protocol_name", "assignment"), _sync_group),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: RecordedResponse(
+        ("member_id", "member_epoch", "heartbeat_interval_ms", "assignment"), _consumer_group_heartbeat
+    ),
+    ApiKey.INIT_PRODUCER_ID: RecordedResponse(("producer_id", "producer_epoch"), _init_producer_id),
+    ApiKey.OFFSET_FETCH: RecordedResponse((), _offset_fetch),
 }

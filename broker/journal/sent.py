@@ -7,17 +7,10 @@ requests, are read in about.py. Names are Kafka's; long values are cut, which bo
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sluice.broker.requests.trace import Sent
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from sluice.protocol.apis.fetch import FetchRequest
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.join_group import JoinGroupRequest
-from sluice.protocol.apis.leave_group import LeaveGroupRequest
-from sluice.protocol.apis.list_offsets import ListOffsetsRequest
-from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.message import Message
 
 _LONGEST_TEXT = 256  # characters: more than any id that a person reads
@@ -39,6 +32,15 @@ _read_join = attrgetter(
     "reason",
 )
 
+if TYPE_CHECKING:
+    from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from sluice.protocol.apis.fetch import FetchRequest
+    from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+    from sluice.protocol.apis.join_group import JoinGroupRequest
+    from sluice.protocol.apis.leave_group import LeaveGroupRequest
+    from sluice.protocol.apis.list_offsets import ListOffsetsRequest
+    from sluice.protocol.apis.metadata import MetadataRequest
+
 
 class SentFields(NamedTuple):
     """The fields of an API's requests: their names, and a function that returns their values."""
@@ -55,36 +57,36 @@ def first_items(items: Iterable[str | None]) -> list[str]:
     return [item[:_LONGEST_TEXT] for item in islice(items, _MOST_ITEMS) if item is not None]
 
 
-def fetch_sent(request: FetchRequest) -> Sent:
+def fetch_sent(request: "FetchRequest") -> Sent:
     """Return the fields of a Fetch; `partition_max_bytes` is that of the first partition."""
     topics = request.topics
     first = topics[0].partitions if topics else ()
     return (*_read_fetch(request), first[0].partition_max_bytes if first else None)
 
 
-def _join_group(request: JoinGroupRequest) -> Sent:
+def _join_group(request: "JoinGroupRequest") -> Sent:
     return (*_read_join(request), first_items(each.name for each in request.protocols))
 
 
-def _leave_group(request: LeaveGroupRequest) -> Sent:
+def _leave_group(request: "LeaveGroupRequest") -> Sent:
     members = [each.member_id or each.group_instance_id for each in islice(request.members, _MOST_ITEMS)]
     return first_items(members or [request.member_id]), request.members[0].reason if request.members else None
 
 
-def _list_offsets(request: ListOffsetsRequest) -> Sent:
+def _list_offsets(request: "ListOffsetsRequest") -> Sent:
     partitions = request.topics[0].partitions if request.topics else ()
     return request.isolation_level, partitions[0].timestamp if partitions else None
 
 
-def _metadata(request: MetadataRequest) -> Sent:
+def _metadata(request: "MetadataRequest") -> Sent:
     return request.topics is None, request.allow_auto_topic_creation
 
 
-def _find_coordinator(request: FindCoordinatorRequest) -> Sent:
+def _find_coordinator(request: "FindCoordinatorRequest") -> Sent:
     return request.key_type, first_items(request.coordinator_keys or [request.key])
 
 
-def _consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest) -> Sent:
+def _consumer_group_heartbeat(request: "ConsumerGroupHeartbeatRequest") -> Sent:
     names = request.subscribed_topic_names
     return (*_read_consumer_group(request), None if names is None else first_items(names))
 

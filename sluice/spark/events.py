@@ -52,6 +52,8 @@ def _sql_type(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         fields = ", ".join(f"{each.name}: {_sql_type(each.type)}" for each in msgspec.structs.fields(annotation))
         return f"struct<{fields}>"
+    if get_origin(annotation) is dict:
+        return "map<string, string>"
     (some,) = (each for each in get_args(annotation) if each is not NoneType)  # of a union with None
     return _sql_type(some)
 
@@ -84,4 +86,7 @@ def _why_corrupt(value: Column) -> Column:
 
 
 def _never_null(kind: type[AnyEvent]) -> list[str]:
-    return [field.name for field in msgspec.structs.fields(kind) if NoneType not in get_args(field.type)]
+    # Fields with a default are newer than the first journals.
+    return [
+        field.name for field in msgspec.structs.fields(kind) if field.required and NoneType not in get_args(field.type)
+    ]

@@ -3,7 +3,12 @@
 import inspect
 from pathlib import Path
 
-from sluice.journal_events import KINDS, ClientEvent, Event, TopicPartition
+import msgspec
+
+from sluice.broker.journal.returned import RETURNED
+from sluice.broker.journal.sent import SENT
+from sluice.journal_events import KINDS, ClientEvent, Event, FetchedRecords, ProducedBatch, TopicPartition
+from sluice.protocol.apis import API_KEYS
 from tools.docs.tables import put
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
@@ -17,11 +22,24 @@ def page_with_table(text: str) -> str:
         _section("Events of clients", ClientEvent),
         *(_section(f"`{name}`", kind) for name, kind in KINDS.items()),
         _section("Items of `partitions`", TopicPartition),
+        _section("`batch` of a partition", ProducedBatch),
+        _section("`fetched` of a partition", FetchedRecords),
+        _fields(),
     ]
     return put(_MARKS, "\n\n".join(parts), text)
 
 
-def _section(title: str, kind: type[Event] | type[TopicPartition]) -> str:
+def _fields() -> str:
+    """Return the fields in `sent` and `returned` by API."""
+    lines = ["### `sent` and `returned` of a request", "", "| API | `sent` | `returned` |", "|---|---|---|"]
+    for api_key in sorted({*SENT, *RETURNED}):
+        sent = ", ".join(f"`{name}`" for name in SENT[api_key].names) if api_key in SENT else ""
+        returned = ", ".join(f"`{name}`" for name in RETURNED[api_key].names) if api_key in RETURNED else ""
+        lines.append(f"| {API_KEYS[api_key].name} | {sent} | {returned} |")
+    return "\n".join(lines)
+
+
+def _section(title: str, kind: type[msgspec.Struct]) -> str:
     about, descriptions = _docstring(kind)
     own = inspect.get_annotations(kind)
     lines = [f"### {title}", "", about]

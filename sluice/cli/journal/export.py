@@ -41,9 +41,14 @@ def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
     kept = list(lines)
     rows: list[dict[str, object]] = [msgspec.json.decode(line) for line in kept]
     names = dict.fromkeys(["kind", *(name for kind in KINDS.values() for name in kind.__struct_fields__)])
-    columns = {name: [row.get(name) for row in rows] for name in names}
+    columns = {name: [_cell(row.get(name)) for row in rows] for name in names}
     parquet.write_table(table(columns), file)
     return len(rows), sum(map(_lost, kept))
+
+
+def _cell(value: object) -> object:
+    """Return a mapping as JSON: a column has one type, and these have different fields."""
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else value
 
 
 def _lost(line: str) -> int:

@@ -50,6 +50,8 @@ def test_all_events_except_cluster_events_identify_the_client() -> None:
         "acquisition-timeout",
         "leader-change",
         "broker-state",
+        "rule-change",
+        "quota-change",
         "scenario-step",
         "gap",
     }

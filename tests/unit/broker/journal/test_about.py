@@ -17,40 +17,73 @@ TWO = request(
     transactional_id="tx",
     topic_data=[{"name": "t", "partition_data": [{"index": index, "records": IDEMPOTENT}]} for index in (0, 1)],
 )
-NO_PRODUCER = (-1, -1, -1)
+AT_MS = 1_700_000_000_000
+# Magic, attributes, timestamps, producer, number of records.
+START = (2, 0, AT_MS, AT_MS, -1, -1, -1, 1)
+IDEMPOTENT_START = (2, 0, AT_MS, AT_MS, 9, 2, 30, 1)
+SIZE = len(IDEMPOTENT)
+ACKS, TIMEOUT_MS = produce(9).acks, produce(9).timeout_ms
+FETCH_FIELDS = (0, 0, 0x7FFF_FFFF, 0, 0, -1, -1)
+FETCHED = (0, 1, 0x7FFF_FFFF, 0, 0, -1, -1, 1 << 20)
 CASES: dict[str, tuple[Message, RequestSubject]] = {
-    "Produce of a producer that is not idempotent": (produce(9), ("t", 0, (2, -1, -1, -1), None)),
-    "Produce of an idempotent producer": (produce(9, IDEMPOTENT), ("t", 0, (2, 9, 2, 30), None)),
-    "Produce by topic id": (produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16), (b"i" * 16, 0, (2, 9, 2, 30), None)),
-    "Produce with truncated records": (produce(9, b"short"), ("t", 0, None, None)),
-    "Produce to two partitions": (TWO, ((("t", 0, 9, 2, 30), ("t", 1, 9, 2, 30)), 0, "", "tx")),
-    "Fetch": (fetch(), ((("t", 0, *NO_PRODUCER),), 0, "", "")),
-    "Fetch without partitions": (request("Fetch"), EMPTY_SUBJECT),
-    "FindCoordinator of a group": (request("FindCoordinator", key="g"), ((), 0, "g", "")),
+    "Produce of a producer that is not idempotent": (produce(9), ("t", 0, START, SIZE, None, ACKS, TIMEOUT_MS)),
+    "Produce of an idempotent producer": (
+        produce(9, IDEMPOTENT),
+        ("t", 0, IDEMPOTENT_START, SIZE, None, ACKS, TIMEOUT_MS),
+    ),
+    "Produce by topic id": (
+        produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16),
+        (b"i" * 16, 0, IDEMPOTENT_START, SIZE, None, ACKS, TIMEOUT_MS),
+    ),
+    "Produce with truncated records": (produce(9, b"short"), ("t", 0, None, 5, None, ACKS, TIMEOUT_MS)),
+    "Produce to two partitions": (
+        TWO,
+        (
+            (("t", 0, -1, (IDEMPOTENT_START, SIZE, ())), ("t", 1, -1, (IDEMPOTENT_START, SIZE, ()))),
+            0,
+            "",
+            "tx",
+            (0, 0),
+        ),
+    ),
+    "Fetch": (fetch(), ((("t", 0, 0, None),), 0, "", "", FETCHED)),
+    "Fetch without partitions": (request("Fetch"), ((), 0, "", "", (*FETCH_FIELDS, None))),
+    "FindCoordinator of a group": (request("FindCoordinator", key="g"), ((), 0, "g", "", (0, ["g"]))),
     "FindCoordinator of a transaction": (
         request("FindCoordinator", key_type=1, coordinator_keys=["tx"]),
-        ((), 0, "", "tx"),
+        ((), 0, "", "tx", (1, ["tx"])),
     ),
-    "FindCoordinator of two groups": (request("FindCoordinator", coordinator_keys=["a", "b"]), EMPTY_SUBJECT),
-    "Heartbeat": (request("Heartbeat", group_id="g"), ((), 0, "g", "")),
+    "FindCoordinator of two groups": (
+        request("FindCoordinator", coordinator_keys=["a", "b"]),
+        ((), 0, "", "", (0, ["a", "b"])),
+    ),
+    "Heartbeat": (
+        request("Heartbeat", group_id="g", member_id="m", generation_id=3),
+        ((), 0, "g", "", ("m", None, 3)),
+    ),
+    "OffsetCommit": (
+        request(
+            "OffsetCommit",
+            group_id="g",
+            topics=[{"name": "t", "partitions": [{"partition_index": 4, "committed_offset": 70}]}],
+        ),
+        ((("t", 4, 70, None),), 0, "g", "", ("", None, -1)),
+    ),
     "AddPartitionsToTxn": (
         request(
             "AddPartitionsToTxn",
             transactions=[{"transactional_id": "tx", "topics": [{"name": "t", "partitions": [3]}]}],
         ),
-        ((("t", 3, *NO_PRODUCER),), 0, "", "tx"),
+        ((("t", 3, -1, None),), 0, "", "tx", ()),
     ),
-    "OffsetDelete": (
-        delete_offsets_request(partition=4, group_id="g"),
-        ((("t", 4, *NO_PRODUCER),), 0, "g", ""),
-    ),
+    "OffsetDelete": (delete_offsets_request(partition=4, group_id="g"), ((("t", 4, -1, None),), 0, "g", "", ())),
     "CreateTopics": (
         request("CreateTopics", topics=[{"name": "t", "num_partitions": 3}]),
-        ((("t", -1, *NO_PRODUCER),), 0, "", ""),
+        ((("t", -1, -1, None),), 0, "", "", ()),
     ),
     "DeleteTopics up to version 5": (
         request("DeleteTopics", topic_names=["t"], timeout_ms=1000),
-        ((("t", -1, *NO_PRODUCER),), 0, "", ""),
+        ((("t", -1, -1, None),), 0, "", "", ()),
     ),
     "ListGroups": (request("ListGroups"), EMPTY_SUBJECT),
 }
@@ -90,5 +123,7 @@ def test_fetch_of_several_topics_with_the_journal_topic_is_not_recorded() -> Non
 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
-def test_empty_request_of_any_api_has_an_empty_subject(api: Api) -> None:
-    assert reader_of(api.key, {})(api.request()) == EMPTY_SUBJECT
+def test_empty_request_of_any_api_is_about_nothing(api: Api) -> None:
+    subject = reader_of(api.key, {})(api.request())
+    assert subject is not None
+    assert subject[:4] == EMPTY_SUBJECT[:4]

@@ -14,7 +14,9 @@ from sluice.journal_events import (
     Gap,
     GroupState,
     LeaderChange,
+    QuotaChange,
     Request,
+    RuleChange,
     ScenarioStep,
     Throttle,
     TopicPartition,
@@ -51,6 +53,22 @@ REQUEST = {
 NO_ERRORS = {"error_codes": [], "throttle_time_ms": 0, "rule_id": ""}
 CLUSTER: dict[str, int] = {"seq": 1, "at_ns": 1_700_000_000_123_456_789}
 EVENTS: dict[str, tuple[AnyEvent, str]] = {
+    "a fault rule that was added": (
+        RuleChange(**CLUSTER, broker=-1, rule_id="fault-1", change="added", rule='{"action":"close"}'),
+        'fault rule fault-1 added: {"action":"close"}',
+    ),
+    "a fault rule that has ended": (
+        RuleChange(**CLUSTER, broker=-1, rule_id="fault-1", change="ended", rule=""),
+        "fault rule fault-1 ended",
+    ),
+    "quotas of a client": (
+        QuotaChange(**CLUSTER, broker=-1, entity="client-id=shop", quotas={"producer_byte_rate": 10_000.0}),
+        "quotas of client-id=shop: producer_byte_rate=10000",
+    ),
+    "removed quotas": (
+        QuotaChange(**CLUSTER, broker=-1, entity="user=<default>", quotas={}),
+        "quotas of user=<default>: none",
+    ),
     "an answered request": (
         Request(seq=1, answered_ns=1_700_000_000_123_456_000, **CLIENT, **REQUEST, **NO_ERRORS),  # type: ignore[arg-type]
         "broker 1 #4 shop Produce v9 (7), t-0 tx, 3.456 ms",

@@ -11,6 +11,7 @@ from sluice.journal_events import (
     Fault,
     GroupState,
     LeaderChange,
+    ProducedBatch,
     Request,
     Throttle,
     TopicPartition,
@@ -96,7 +97,23 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
         written_ns=request.at_ns,
         request_bytes=request.request_bytes,
         response_bytes=response.size,
-        partitions=[TopicPartition(topic="orders", partition=0, producer_id=7, producer_epoch=1, base_sequence=0)],
+        partitions=[
+            TopicPartition(
+                topic="orders",
+                partition=0,
+                producer_id=7,
+                producer_epoch=1,
+                base_sequence=0,
+                offset=0,
+                batch=ProducedBatch(
+                    records=1,
+                    bytes=len(data),
+                    compression="none",
+                    first_timestamp_ms=WALL_START_MS,
+                    max_timestamp_ms=WALL_START_MS,
+                ),
+            )
+        ],
         partitions_left_off=0,
         group_id="",
         transactional_id="",
@@ -104,6 +121,7 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
         error_codes=[],
         throttle_time_ms=0,
         rule_id="",
+        sent={"acks": 1, "timeout_ms": 30_000},
     )
     assert ms(request.at_ns) == 5
     assert request.request_bytes > len(data)
