@@ -82,24 +82,23 @@ def produce_subject(request: "ProduceRequest") -> RequestSubject:
 
 def _fetch_subject(request: "FetchRequest", topics_by_id: Topics) -> RequestSubject | None:
     # The handler adds the partitions of a fetch session.
-    return fetch_subject(
-        (
-            (topic.topic or name_of(topic.topic_id, topics_by_id), each.partition, each.fetch_offset)
-            for topic in request.topics
-            for each in topic.partitions
-        ),
-        fetch_sent(request),
-    )
+    named: list[NamedPartition] = []
+    for topic in request.topics:
+        name = topic.topic or name_of(topic.topic_id, topics_by_id)
+        if name == JOURNAL_TOPIC:
+            return None
+        named += [(name, each.partition, each.fetch_offset, None) for each in topic.partitions]
+    return (*_bounded(named), "", "", fetch_sent(request))
 
 
-def fetch_subject(partitions: Iterable[tuple[str, int, int]], sent: Sent) -> AnySubject | None:
-    """Return the subject of a Fetch of (topic, partition, offset); None for the journal's own topic."""
+def session_subject(partitions: Iterable[tuple[str, int, int]], request: "FetchRequest") -> AnySubject | None:
+    """Return the subject of a Fetch in a session of (topic, partition, offset); None for the journal's own topic."""
     named: list[NamedPartition] = []
     for name, index, offset in partitions:
         if name == JOURNAL_TOPIC:
             return None
         named.append((name, index, offset, None))
-    return (*_bounded(named), "", "", sent)
+    return (*_bounded(named), "", "", fetch_sent(request))
 
 
 def _any_subject(
@@ -157,4 +156,6 @@ def _batch_of(item: "PartitionProduceData") -> tuple[BatchStart | None, int]:
 
 
 def _bounded(named: Sequence[NamedPartition]) -> tuple[tuple[NamedPartition, ...], int]:
-    return tuple(named[:MOST_PARTITIONS]), max(0, len(named) - MOST_PARTITIONS)
+    if len(named) <= MOST_PARTITIONS:
+        return tuple(named), 0
+    return tuple(named[:MOST_PARTITIONS]), len(named) - MOST_PARTITIONS

@@ -60,8 +60,9 @@ def first_items(items: Iterable[str | None]) -> list[str]:
 def fetch_sent(request: "FetchRequest") -> Sent:
     """Return the fields of a Fetch; `partition_max_bytes` is that of the first partition."""
     topics = request.topics
-    first = topics[0].partitions if topics else ()
-    return (*_read_fetch(request), first[0].partition_max_bytes if first else None)
+    if topics and topics[0].partitions:
+        return *_read_fetch(request), topics[0].partitions[0].partition_max_bytes
+    return _read_fetch(request)
 
 
 def _join_group(request: "JoinGroupRequest") -> Sent:

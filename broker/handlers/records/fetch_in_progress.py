@@ -6,8 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from sluice.broker.broker import Broker
-from sluice.broker.journal.about import fetch_subject
-from sluice.broker.journal.sent import fetch_sent
+from sluice.broker.journal.about import session_subject
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
@@ -69,10 +68,8 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
                 are_known = False
     trace = ctx.session.trace
     if session is not None and trace is not None and trace.subject is not None:
-        trace.subject = fetch_subject(
-            ((item.topic_name, item.request.partition, item.request.fetch_offset) for item in ctx.sliced(items)),
-            fetch_sent(request),
-        )
+        places = ((item.topic_name, item.request.partition, item.request.fetch_offset) for item in ctx.sliced(items))
+        trace.subject = session_subject(places, request)
     state = request.replica_state  # of followers, since v15 (KIP-903)
     is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
     if broker.authorizer is not None and deny_unreadable(ctx, broker, items, for_follower=is_from_follower):
@@ -178,7 +175,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
             place = item.topic_name, requested.partition, requested.fetch_offset
-            trace.subject = fetch_subject((place,), fetch_sent(request))
+            trace.subject = session_subject((place,), request)
     if not has_quotas and is_unchanged:  # the response is sent for sure
         partition.traffic.bytes_out += size
         if session is not None:

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         ),
     ),
     "Fetch": (fetch(), ((("t", 0, 0, None),), 0, "", "", FETCHED)),
-    "Fetch without partitions": (request("Fetch"), ((), 0, "", "", (*FETCH_FIELDS, None))),
+    "Fetch without partitions": (request("Fetch"), ((), 0, "", "", FETCH_FIELDS)),
     "FindCoordinator of a group": (request("FindCoordinator", key="g"), ((), 0, "g", "", (0, ["g"]))),
     "FindCoordinator of a transaction": (
         request("FindCoordinator", key_type=1, coordinator_keys=["tx"]),
