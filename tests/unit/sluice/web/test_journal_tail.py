@@ -70,4 +70,4 @@ def test_lines_have_a_tone() -> None:
         ("throttle", "wait"),
         ("request", "wait"),
     ]
-    assert ErrorCode.NOT_LEADER_OR_FOLLOWER.name in _read(broker).lines[2].what
+    assert ErrorCode.NOT_LEADER_OR_FOLLOWER.name in _read(broker).lines[3].what
