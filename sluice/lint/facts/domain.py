@@ -1,0 +1,61 @@
+"""Domains: the facts about one subject, such as producing, and how their methods receive events.
+
+A domain is created per client or per group. It keeps small counters and bounded examples, never one object per event.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from .topics import Topics
+
+EVERY_REQUEST = "request"
+_MOST_EXAMPLES = 5
+
+# By API name for requests, or by the kind of the event. Each method accepts the events of its own type.
+Handlers = Mapping[str, Callable[[Any], None]]
+
+
+class Domain:
+    def handlers(self) -> Handlers:
+        """Return the methods that receive events: by API name, by kind, or of EVERY_REQUEST after those of its API."""
+        raise NotImplementedError
+
+    def contribute(self, topics: Topics) -> None:
+        """Add to the facts of topics, after the last event."""
+
+
+class Dispatch(dict[str, tuple[Callable[[Any], None], ...]]):
+    """The methods of some domains by API name or kind; one lookup per event, also for APIs without a method."""
+
+    def __init__(self, domains: Iterable[Domain]) -> None:
+        super().__init__()
+        handlers = [domain.handlers() for domain in domains]
+        self._every = tuple(each[EVERY_REQUEST] for each in handlers if EVERY_REQUEST in each)
+        for name in dict.fromkeys(name for each in handlers for name in each if name != EVERY_REQUEST):
+            own = tuple(each[name] for each in handlers if name in each)
+            self[name] = own + self._every if name[0].isupper() else own  # kinds are in lower case
+
+    def __missing__(self, name: str) -> tuple[Callable[[Any], None], ...]:
+        self[name] = found = self._every if name[0].isupper() else ()
+        return found
+
+
+class Example(NamedTuple):
+    """A request or another event that shows something."""
+
+    seq: int
+    at_ns: int
+    attempt: str = ""
+
+
+class _Event(Protocol):
+    seq: int
+    at_ns: int
+
+
+class Examples(list[Example]):
+    """The first few examples of something."""
+
+    def note(self, event: _Event) -> None:
+        if len(self) < _MOST_EXAMPLES:
+            self.append(Example(event.seq, event.at_ns, getattr(event, "attempt_key", "")))

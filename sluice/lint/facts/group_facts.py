@@ -1,0 +1,29 @@
+"""All facts of one group: a composition of the domains."""
+
+from typing import Any
+
+from sluice.lint.events import ClientKey
+
+from .domain import Dispatch, Domain
+
+_MOST_CLIENTS = 16
+
+
+class GroupFacts:
+    """The facts of one group, from the requests of all its clients in the order of the journal, and its states.
+
+    clients: up to 16 clients that sent requests with its group id
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.clients: dict[ClientKey, None] = {}
+        self.domains: tuple[Domain, ...] = ()
+        self.dispatch = Dispatch(self.domains)
+
+    def take(self, event: Any, name: str) -> None:
+        """Add an event; `name` is the API of a request, else the kind."""
+        for handle in self.dispatch[name]:
+            handle(event)
+        if name[0].isupper() and len(self.clients) < _MOST_CLIENTS:
+            self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None

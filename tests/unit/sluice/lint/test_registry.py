@@ -1,0 +1,29 @@
+"""Every rule is complete and consistent; the registry finds all modules."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.lint import rules
+from sluice.lint.registry import all_rules
+from sluice.lint.rule import Rule
+
+FOLDER = Path(rules.__path__[0])
+RULES = list(all_rules().values())
+
+
+def test_each_module_below_rules_has_one_rule_with_its_name() -> None:
+    modules = {path.stem.replace("_", "-") for path in FOLDER.glob("*/*.py") if path.stem != "__init__"}
+    assert modules == set(all_rules())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_has_all_texts(rule: Rule[object]) -> None:
+    texts = [rule.title, rule.why, rule.silent, rule.citation.where, rule.citation.words]
+    assert all(texts)
+    assert all(text == text.strip() for text in texts)
+    assert rule.why.endswith(".")
+    assert rule.silent.endswith(".")
+    assert not rule.title.endswith(".")
+    assert rule.citation.url.startswith(("https://kafka.apache.org/", "https://cwiki.apache.org/"))
+    assert rule.remedy.java
