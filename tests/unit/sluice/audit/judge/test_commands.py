@@ -11,7 +11,8 @@ from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import EQUAL_RECORDS, NO_HASHES
-from tests.support.audit_events import SETTINGS, Journal, observed, starts
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = (State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 KAFKAJS = {**SETTINGS, "retry.backoff.ms": 300, "retry.backoff.max.ms": 30_000}

@@ -7,7 +7,8 @@ from sluice.audit.judge.completed_calls import split_calls
 from sluice.audit.judge.model.observation import Callback, Role
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.judge.observer.calls import call_sequences
-from tests.support.audit_events import Journal, callback, observed
+from tests.support.audit_events import callback, observed
+from tests.support.journals import Journal
 
 
 def failing(api: str, *at_ms: float) -> Journal:

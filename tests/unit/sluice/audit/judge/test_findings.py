@@ -3,7 +3,8 @@ import pytest
 from sluice.audit.judge import findings
 from sluice.audit.judge.model.observation import Callback, Observation
 from sluice.audit.judge.model.verdict import FindingKind
-from tests.support.audit_events import Journal, callback, closed_connections, failed_batch, observed
+from tests.support.audit_events import callback, observed
+from tests.support.journals import Journal, closed_connections, failed_batch
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from sluice.audit.judge import judge, judge_sequence
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import Sort, State
-from tests.support.audit_events import SETTINGS, Journal, callback, closed_connections, failed_batch, ns, observed
+from tests.support.audit_events import SETTINGS, callback, observed
+from tests.support.journals import Journal, closed_connections, failed_batch, ns
 
 RIGHT: list[float] = [50, 105, 190, 420, 790, 1000, 930, 1000]
 CONSTANT: list[float] = [50.0] * 12

@@ -4,7 +4,8 @@ import pytest
 
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, closed_connections, failed_batch, observed, starts
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal, closed_connections, failed_batch, starts
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
 RAMP: list[float] = [100, 200, 400, 800]

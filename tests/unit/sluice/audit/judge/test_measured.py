@@ -8,7 +8,8 @@ from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.attempts import Kind
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import MeasuredBackoff
-from tests.support.audit_events import Journal, observed
+from tests.support.audit_events import observed
+from tests.support.journals import Journal
 
 RIGHT = [100.0, 200, 400, 800, 1000, 1000, 1000]
 

@@ -7,7 +7,7 @@ import pytest
 from sluice.audit.judge.expected import Backoff
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.parallel_connections import separate_lanes
-from tests.support.audit_events import ns
+from tests.support.journals import ns
 
 BACKOFF = Backoff(50, 1000)
 Tried = tuple[float, float | None, Outcome]

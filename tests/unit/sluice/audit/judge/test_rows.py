@@ -15,7 +15,8 @@ from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.judge.observer.calls import WORKED_MEANWHILE
 from sluice.journal_events import TopicPartition
-from tests.support.audit_events import SETTINGS, Journal, observed
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal
 
 EVERY_MS, COUNT = 322.0, 12
 BEFORE_MS = 160.0

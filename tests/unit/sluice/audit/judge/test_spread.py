@@ -7,7 +7,8 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_events import SETTINGS, closed_connections, failed_batch, observed
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import closed_connections, failed_batch
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
 CONNECTING = {**SETTINGS, "retry.backoff.max.ms": 10, "metadata.recovery.strategy": "none"}

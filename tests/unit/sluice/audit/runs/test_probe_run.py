@@ -12,7 +12,7 @@ from sluice.audit.judge.model.verdict import FindingKind
 from sluice.audit.probes import PROBES
 from sluice.audit.runs.probe_run import _never_worked, run
 from sluice.clock import LoopClock
-from tests.support.audit_events import Journal
+from tests.support.journals import Journal
 from tools.audit_verdicts.synthetic_loops import METADATA, Client, Loop, LoopClient, LoopSubject
 
 

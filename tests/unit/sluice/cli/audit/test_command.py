@@ -25,9 +25,10 @@ from sluice.audit.runs.observation_files import observation_file, write_observat
 from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.cli.audit.progress_screen import open_screen
 from sluice.cli.main import cli
-from tests.support.audit_events import failed_batch, observed
+from tests.support.audit_events import observed
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
 from tests.support.command_lines import usage_error
+from tests.support.journals import failed_batch
 
 ROOT = Path(__file__).parents[5]
 

@@ -7,7 +7,8 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import BOOTSTRAP_LISTENER
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_events import SETTINGS, Journal, observed, starts
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 

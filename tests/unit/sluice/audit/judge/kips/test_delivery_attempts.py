@@ -6,7 +6,8 @@ import pytest
 
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, callback, failed_batch, observed
+from tests.support.audit_events import SETTINGS, callback, observed
+from tests.support.journals import Journal, failed_batch
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 

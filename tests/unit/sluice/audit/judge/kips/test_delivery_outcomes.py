@@ -7,7 +7,8 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Callback
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import Journal, callback, observed
+from tests.support.audit_events import callback, observed
+from tests.support.journals import Journal
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
 # Of a record: send time, result, and time of the result.

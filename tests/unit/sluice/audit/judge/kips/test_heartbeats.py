@@ -6,7 +6,8 @@ from sluice.audit.judge.kips.heartbeats import without_regular
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.judge.observer.calls import call_sequences
-from tests.support.audit_events import SETTINGS, Journal, observed
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal
 
 BACKOFF = Backoff(100, 1000)
 

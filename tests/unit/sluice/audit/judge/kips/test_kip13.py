@@ -6,7 +6,8 @@ import pytest
 
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import Journal, observed
+from tests.support.audit_events import observed
+from tests.support.journals import Journal
 
 TOLD_MS = 400
 

@@ -7,7 +7,8 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, failed_batch, observed, starts
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import Journal, failed_batch, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 RIGHT: list[float] = [100, 210, 380, 840, 1000, 930, 1000]

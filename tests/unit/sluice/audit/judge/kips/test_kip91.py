@@ -6,7 +6,8 @@ from sluice.audit.judge import judge
 from sluice.audit.judge.kips import delivery_attempts, delivery_outcomes
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_events import SETTINGS, failed_batch, observed
+from tests.support.audit_events import SETTINGS, observed
+from tests.support.journals import failed_batch
 
 SEEN = [name for name, statement in STATEMENTS.items() if name.startswith("KIP-91/") and not statement.unobservable]
 

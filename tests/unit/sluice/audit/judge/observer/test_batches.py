@@ -3,7 +3,7 @@
 from sluice.audit.judge.model.attempts import AttemptSequence, Outcome
 from sluice.audit.judge.observer.batches import MOVED, produce_sequences
 from sluice.journal_events import TopicPartition
-from tests.support.audit_events import Journal
+from tests.support.journals import Journal
 
 
 def outcomes_by_batch(sequences: list[AttemptSequence]) -> dict[str, list[Outcome]]:

@@ -5,7 +5,7 @@ import pytest
 from sluice.audit.judge.model.attempts import Kind, Outcome
 from sluice.audit.judge.observer.calls import call_sequences
 from sluice.journal_events import TopicPartition
-from tests.support.audit_events import Journal
+from tests.support.journals import Journal
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from sluice.audit.judge.model.attempts import Outcome
 from sluice.audit.judge.observer.outcomes import Outcomes
 from sluice.journal_events import Request
-from tests.support.audit_events import Journal, ns
+from tests.support.journals import Journal, ns
 
 
 def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
