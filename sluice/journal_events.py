@@ -387,10 +387,17 @@ AnyEvent = (
 KINDS: dict[str, type[AnyEvent]] = {str(each.__struct_config__.tag): each for each in get_args(AnyEvent)}
 
 
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
 def decode(data: bytes | str) -> AnyEvent:
     """Decode an event from JSON. Raises msgspec.DecodeError."""
-    event: AnyEvent = msgspec.json.decode(data, type=AnyEvent)
-    return event
+    return _decoder.decode(data)
+
+
+def decode_lines(lines: bytes) -> list[AnyEvent]:
+    """Decode events, one per line. Raises msgspec.DecodeError."""
+    return _decoder.decode_lines(lines)
 
 
 def schema() -> dict[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .events import ClientKey
+from .clients import ClientKey
 from .facts.topics import TopicFacts
 from .rule import Evidence, Rule, Severity
 
@@ -43,11 +43,6 @@ class Judged(msgspec.Struct, kw_only=True):
     findings: list[Finding] = []
     undecided: list[Undecided] = []
     topics: dict[str, TopicFacts] = {}
-
-
-def client_name(key: ClientKey) -> str:
-    software = " ".join(each for each in key[1:] if each)
-    return f"{key.client_id or '(no client id)'}{software and f' ({software})'}"
 
 
 def judged(rules: Iterable[Rule], facts: object, subject: str, clients: Sequence[ClientKey]) -> Judged:  # type: ignore[type-arg]  # of any scope

@@ -1,6 +1,6 @@
 """All facts of one client: a composition of the domains."""
 
-from sluice.lint.events import ClientKey
+from sluice.lint.clients import ClientKey
 
 from .domain import Dispatch, Domain
 from .traffic import Traffic

@@ -4,7 +4,9 @@ A domain is created per client or per group. It keeps small counters and bounded
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+from sluice.journal_events import Event, Request
 
 from .topics import Topics
 
@@ -48,14 +50,9 @@ class Example(NamedTuple):
     attempt: str = ""
 
 
-class _Event(Protocol):
-    seq: int
-    at_ns: int
-
-
 class Examples(list[Example]):
     """The first few examples of something."""
 
-    def note(self, event: _Event) -> None:
+    def note(self, event: Event) -> None:
         if len(self) < _MOST_EXAMPLES:
-            self.append(Example(event.seq, event.at_ns, getattr(event, "attempt_key", "")))
+            self.append(Example(event.seq, event.at_ns, event.attempt_key if isinstance(event, Request) else ""))

@@ -1,8 +1,7 @@
 """All facts of one group: a composition of the domains."""
 
-from typing import Any
-
-from sluice.lint.events import ClientKey
+from sluice.journal_events import GroupState, Request
+from sluice.lint.clients import ClientKey
 
 from .domain import Dispatch, Domain
 
@@ -21,9 +20,9 @@ class GroupFacts:
         self.domains: tuple[Domain, ...] = ()
         self.dispatch = Dispatch(self.domains)
 
-    def take(self, event: Any, name: str) -> None:
+    def take(self, event: Request | GroupState, name: str) -> None:
         """Add an event; `name` is the API of a request, else the kind."""
         for handle in self.dispatch[name]:
             handle(event)
-        if name[0].isupper() and len(self.clients) < _MOST_CLIENTS:
+        if isinstance(event, Request) and len(self.clients) < _MOST_CLIENTS:
             self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import msgspec
 
-from sluice.lint.events import ClientKey
+from sluice.lint.clients import ClientKey
 
 _MOST_CLIENTS = 16
 

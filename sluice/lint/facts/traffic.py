@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from sluice.lint.events import Request
+from sluice.journal_events import Request
 
 from .domain import EVERY_REQUEST, Domain, Examples, Handlers
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sluice.journal_events import AnyEvent, Gap
-from sluice.lint.events import ClientKey
+from sluice.lint.clients import ClientKey
 from sluice.lint.run import Fold, lint
 from tests.support.journals import Journal, ns
 
