@@ -89,6 +89,15 @@ PAGES = {
             ("sluice journal export events.parquet --api Produce", "Save events for pandas or Spark."),
         ),
     ),
+    "lint": Page(
+        (
+            ("sluice lint events.ndjson --settings", "Judge an export, and show the settings of the clients."),
+            ("sluice lint http://127.0.0.1:9644 --fail-on warning", "Judge the events that a broker keeps, for CI."),
+            ("sluice lint events.ndjson --sarif lint.sarif --sarif-location client.properties", "Write SARIF."),
+            ("sluice lint --explain no-client-id", "Show a rule with its reason and remedy."),
+        ),
+        {0: "No finding is at least as severe as --fail-on.", 1: "A finding is, or SOURCE could not be read."},
+    ),
     "quota": Page((("sluice quota list", "List all quotas."),)),
     "quota list": Page(
         (

@@ -30,6 +30,7 @@ COMMANDS = {
     "run": "Run a scenario.",
     "scenario": "List, show and run scenarios.",
     "journal": "Show and export events.",
+    "lint": "Judge the settings and the behaviour of clients by a journal.",
     "audit": "Measure how clients behave when brokers fail.",
     "fleet": "Simulate what thousands to millions of clients do when a broker fails.",
     "pipeline": "Run Spark jobs on the journal.",
@@ -40,7 +41,7 @@ COMMANDS = {
 }
 MODULES = {
     name: f"{name}.command"
-    for name in ("serve", "proxy", "demo", "top", "quota", "faults", "scenario", "journal", "audit", "fleet")
+    for name in ("serve", "proxy", "demo", "top", "quota", "faults", "scenario", "journal", "lint", "audit", "fleet")
 }
 MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}

@@ -1,13 +1,13 @@
 """The identity of a client."""
 
-from typing import NamedTuple
+import msgspec
 
 
-class ClientKey(NamedTuple):
+class ClientKey(msgspec.Struct, frozen=True, order=True, gc=False):
     client_id: str
     software_name: str
     software_version: str
 
     def __str__(self) -> str:
-        software = " ".join(each for each in self[1:] if each)
+        software = " ".join(each for each in (self.software_name, self.software_version) if each)
         return f"{self.client_id or '(no client id)'}{software and f' ({software})'}"

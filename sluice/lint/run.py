@@ -10,30 +10,34 @@ from typing import Any
 
 import msgspec
 
-from sluice.journal_events import AnyEvent, ClientEvent, Gap, GroupState, Request, decode_lines
+from sluice.journal_events import AnyEvent, ClientEvent, Gap, GroupState, Request
 
 from .clients import ClientKey
 from .facts.client_facts import ClientFacts
 from .facts.group_facts import GroupFacts
-from .facts.topics import Topics
-from .findings import Finding, Judged, Undecided, judged
+from .facts.topics import TopicFacts, Topics
+from .findings import Client, Finding, Judged, Undecided, judge
 from .registry import all_rules
 from .rule import Rule, Scope, Severity
+from .settings import Setting, settings_of_client, settings_of_group
 
 Rules = Sequence[Rule[Any]]
+_RANK = {severity: number for number, severity in enumerate(Severity)}
 
 
 class Result(msgspec.Struct, kw_only=True):
-    """What the rules found.
+    """What was found in a journal.
 
     events: number of events that were read
     lost: number of events that the journal had lost before they were read
-    findings: the findings, worst first
+    clients: the clients, in alphabetical order
+    findings: what the rules found, worst first
     undecided: rules without enough evidence
     """
 
     events: int
     lost: int
+    clients: list[Client]
     findings: list[Finding]
     undecided: list[Undecided]
 
@@ -45,16 +49,6 @@ class Fold:
         self.clients: dict[ClientKey, ClientFacts] = {}
         self.groups: dict[str, GroupFacts] = {}
         self.events = self.lost = 0
-
-    def take_lines(self, lines: bytes) -> None:
-        """Add events as lines of JSON. Raises msgspec.DecodeError."""
-        was_enabled = gc.isenabled()
-        gc.disable()  # a collection while objects are created takes a third of the time of decoding
-        try:
-            self.take(decode_lines(lines))
-        finally:
-            if was_enabled:
-                gc.enable()
 
     def take(self, taken: Iterable[AnyEvent]) -> None:
         """Add events."""
@@ -89,63 +83,87 @@ class Fold:
 
     def judged(self, rules: Rules) -> Iterator[Judged]:
         for client in self.clients.values():
-            yield judged_client(client, rules)
+            yield judge_client(client, rules)
         for group in self.groups.values():
-            yield judged_group(group, rules)
+            yield judge_group(group, rules)
 
     def result(self, rules: Rules) -> Result:
-        return result(self.judged(rules), rules, self.events, self.lost)
+        return join(self.judged(rules), rules, self.events, self.lost)
 
 
-def lint(taken: Iterable[AnyEvent]) -> Result:
+def fold(batches: Iterable[Iterable[AnyEvent]]) -> Fold:
+    """Return the facts of all events, which are decoded in batches while this runs."""
+    found, was_enabled = Fold(), gc.isenabled()
+    gc.disable()  # a collection while events are created takes a third of the time of decoding; none is in a cycle
+    try:
+        for batch in batches:
+            found.take(batch)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return found
+
+
+def lint(events: Iterable[AnyEvent]) -> Result:
     """Judge events by all rules."""
-    fold = Fold()
-    fold.take(taken)
-    return fold.result(list(all_rules().values()))
+    return fold([events]).result(list(all_rules().values()))
 
 
-def judged_client(facts: ClientFacts, rules: Rules) -> Judged:
-    return _judged(Scope.CLIENT, facts, str(facts.key), [facts.key], rules)
+def judge_client(facts: ClientFacts, rules: Rules) -> Judged:
+    found = judge(rules, Scope.CLIENT, facts, str(facts.key), [facts.key])
+    traffic = facts.traffic
+    if traffic.apis:
+        found.client = Client(
+            key=facts.key,
+            requests=traffic.apis.total(),
+            began_ns=traffic.first_ns,
+            ended_ns=traffic.last_ns,
+            settings=settings_of_client(facts),
+        )
+    found.topics = _contributed(facts, [facts.key])
+    return found
 
 
-def judged_group(facts: GroupFacts, rules: Rules) -> Judged:
-    return _judged(Scope.GROUP, facts, f"group {facts.group_id}", sorted(facts.clients), rules)
+def judge_group(facts: GroupFacts, rules: Rules) -> Judged:
+    clients = sorted(facts.clients)
+    found = judge(rules, Scope.GROUP, facts, facts.group_id, clients)
+    found.settings = list(settings_of_group(facts).items())
+    found.topics = _contributed(facts, clients)
+    return found
 
 
-def result(parts: Iterable[Judged], rules: Rules, events_read: int, lost: int) -> Result:
-    """Join what was judged, and judge the topics."""
-    whole, topics = Judged(), Topics()
+def join(parts: Iterable[Judged], rules: Rules, events: int, lost: int) -> Result:
+    """Join what was found about clients and groups, and judge the topics."""
+    whole, topics, clients = Judged(), Topics(), dict[ClientKey, Client]()
+    of_members: list[tuple[ClientKey, list[Setting]]] = []
     for part in parts:
         whole.findings += part.findings
         whole.undecided += part.undecided
+        of_members += part.settings
+        if part.client is not None:
+            clients[part.client.key] = part.client
         for name, contributed in part.topics.items():
             topics[name].merge(contributed)
-    for name, facts in topics.items():
-        of_topic = judged(_of(Scope.TOPIC, rules), facts, f"topic {name}", facts.clients)
+    for name in sorted(topics):
+        of_topic = judge(rules, Scope.TOPIC, topics[name], name, topics[name].clients)
         whole.findings += of_topic.findings
         whole.undecided += of_topic.undecided
+    for key, settings in sorted(of_members, key=lambda each: each[0]):
+        if key in clients:
+            clients[key].settings += settings
     return Result(
-        events=events_read,
+        events=events,
         lost=lost,
-        findings=sorted(
-            whole.findings, key=lambda each: (list(Severity).index(each.severity), each.rule, each.subject)
-        ),
-        undecided=sorted(whole.undecided, key=lambda each: (each.rule, each.subject)),
+        clients=[clients[key] for key in sorted(clients)],
+        findings=sorted(whole.findings, key=lambda each: (_RANK[each.severity], each.rule, each.scope, each.subject)),
+        undecided=sorted(whole.undecided, key=lambda each: (each.rule, each.scope, each.subject)),
     )
 
 
-def _of(scope: Scope, rules: Rules) -> Rules:
-    return [rule for rule in rules if rule.scope is scope]
-
-
-def _judged(
-    scope: Scope, facts: ClientFacts | GroupFacts, subject: str, clients: list[ClientKey], rules: Rules
-) -> Judged:
-    found = judged(_of(scope, rules), facts, subject, clients)
+def _contributed(facts: ClientFacts | GroupFacts, clients: list[ClientKey]) -> dict[str, TopicFacts]:
     topics = Topics()
     for domain in facts.domains:
         domain.contribute(topics)
     for contributed in topics.values():
         contributed.clients = clients
-    found.topics = dict(topics)
-    return found
+    return dict(topics)

@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
-
 from sluice.errors import ConfigError, SluiceError
-from sluice.journal_events import KINDS, Gap, decode
+from sluice.journal_events import Gap, decode
 
 # Returns the numbers of written and lost events.
 Writer = Callable[[str, Iterable[str]], tuple[int, int]]
@@ -36,19 +34,11 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+    from .parquet import write
 
     kept = list(lines)
-    rows: list[dict[str, object]] = [msgspec.json.decode(line) for line in kept]
-    names = dict.fromkeys(["kind", *(name for kind in KINDS.values() for name in kind.__struct_fields__)])
-    columns = {name: [_cell(row.get(name)) for row in rows] for name in names}
-    parquet.write_table(table(columns), file)
-    return len(rows), sum(map(_lost, kept))
-
-
-def _cell(value: object) -> object:
-    """Return a mapping as JSON: a column has one type, and these have different fields."""
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else value
+    write(file, kept)
+    return len(kept), sum(map(_lost, kept))
 
 
 def _lost(line: str) -> int:

@@ -1,10 +1,5 @@
 """The fold of events, from the journal's own types and from lines, and the findings of rules."""
 
-from collections.abc import Callable
-
-import msgspec
-import pytest
-
 from sluice.journal_events import AnyEvent, Gap
 from sluice.lint.clients import ClientKey
 from sluice.lint.run import Fold, lint
@@ -19,18 +14,9 @@ def events() -> list[AnyEvent]:
     return [*journal.events, Gap(seq=9, at_ns=ns(4), broker=0, lost=6)]
 
 
-def from_events(fold: Fold) -> None:
-    fold.take(events())
-
-
-def from_lines(fold: Fold) -> None:
-    fold.take_lines(b"\n".join(msgspec.json.encode(event) for event in events()))
-
-
-@pytest.mark.parametrize("take", [from_events, from_lines])
-def test_events_reach_the_facts_of_their_client_and_group(take: Callable[[Fold], None]) -> None:
+def test_events_reach_the_facts_of_their_client_and_group() -> None:
     fold = Fold()
-    take(fold)
+    fold.take(events())
     shop = ClientKey("shop", "apache-kafka-java", "4.4.0")
     assert [(key.client_id, facts.traffic.apis.total()) for key, facts in fold.clients.items()] == [
         ("", 1),

@@ -1,0 +1,1 @@
+"""Reports of lint: JSON, SARIF, JUnit XML and HTML."""
