@@ -39,12 +39,6 @@ def kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[s
     return _begun(incomplete, KINDS)
 
 
-def lint_rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from sluice.lint.registry import all_rules
-
-    return _begun(incomplete, all_rules())
-
-
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.broker.throttling.profile import PROFILES
 

@@ -74,6 +74,23 @@ class Client(msgspec.Struct, kw_only=True):
     settings: list[Setting]
 
 
+class Result(msgspec.Struct, kw_only=True):
+    """What was found in a journal.
+
+    events: number of events that were read
+    lost: number of events that the journal had lost before they were read
+    clients: the clients, in alphabetical order
+    findings: what the rules found, worst first
+    undecided: rules without enough evidence
+    """
+
+    events: int
+    lost: int
+    clients: list[Client]
+    findings: list[Finding]
+    undecided: list[Undecided]
+
+
 class Judged(msgspec.Struct, kw_only=True):
     """What was found about one client or group, and what it contributes to other clients and to topics.
 

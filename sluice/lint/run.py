@@ -8,38 +8,19 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, GroupState, Request
 
 from .clients import ClientKey
 from .facts.client_facts import ClientFacts
 from .facts.group_facts import GroupFacts
 from .facts.topics import TopicFacts, Topics
-from .findings import Client, Finding, Judged, Undecided, judge
+from .findings import Client, Judged, Result, judge
 from .registry import all_rules
 from .rule import Rule, Scope, Severity
 from .settings import Setting, settings_of_client, settings_of_group
 
 Rules = Sequence[Rule[Any]]
 _RANK = {severity: number for number, severity in enumerate(Severity)}
-
-
-class Result(msgspec.Struct, kw_only=True):
-    """What was found in a journal.
-
-    events: number of events that were read
-    lost: number of events that the journal had lost before they were read
-    clients: the clients, in alphabetical order
-    findings: what the rules found, worst first
-    undecided: rules without enough evidence
-    """
-
-    events: int
-    lost: int
-    clients: list[Client]
-    findings: list[Finding]
-    undecided: list[Undecided]
 
 
 class Fold:

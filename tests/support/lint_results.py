@@ -2,9 +2,8 @@
 
 from sluice.lint.clients import ClientKey
 from sluice.lint.facts.domain import Example
-from sluice.lint.findings import Client, Finding, Undecided
+from sluice.lint.findings import Client, Finding, Result, Undecided
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
-from sluice.lint.run import Result
 from sluice.lint.settings import Certainty, Setting
 from tests.support.journals import ns
 

@@ -36,7 +36,7 @@ DEFER = {
     "an optional package": (
         "audit.report.files", "broker.security.sasl.listener", "cli.demo.command", "cli.fleet.command", "cli.fleet.map",
         "cli.fleet.options", "cli.fleet.sweep", "cli.jobs.backoff", "cli.jobs.fleet", "cli.jobs.plan",
-        "cli.jobs.streaming", "cli.jobs.throttle",
+        "cli.jobs.streaming", "cli.jobs.throttle", "cli.journal.export", "cli.journal.sources", "cli.lint.command",
     ),
     "TLS, whose import takes 15 ms": (
         "broker.controller.configs.broker_configs", "broker.network.shaped_transport", "broker.network.socket_server",

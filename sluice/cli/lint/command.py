@@ -10,25 +10,28 @@ import click
 import msgspec
 
 from sluice.cli.commands import Command
-from sluice.cli.completion_values import lint_rules
 from sluice.cli.journal.sources import read_events
 from sluice.cli.options import format_option
 from sluice.errors import ConfigError, SluiceError
 from sluice.lint.baseline import baseline as baseline_of
 from sluice.lint.baseline import read_baseline
-from sluice.lint.findings import Identity
+from sluice.lint.findings import Identity, Result
 from sluice.lint.registry import all_rules
 from sluice.lint.report.document import document
 from sluice.lint.report.junit import junit as junit_of
 from sluice.lint.report.sarif import sarif as sarif_of
 from sluice.lint.rule import Rule, Severity
-from sluice.lint.run import Result, fold
+from sluice.lint.run import fold
 from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
 from .text import explained, result_lines, rule_lines, settings_lines, undecided_lines
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in all_rules() if name.startswith(incomplete)]
 
 
 @click.command(cls=Command)
@@ -41,7 +44,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "rule_ids",
     multiple=True,
     metavar="RULE",
-    shell_complete=lint_rules,
+    shell_complete=_rules,
     help="Rule to apply; repeatable.",
 )
 @click.option(
@@ -60,7 +63,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--write-baseline", type=_FILE, metavar="FILE", help="File to write with all findings as known.")
 @click.option("--token", help="Token of the admin port (sluice.admin.token).")
 @click.option("--list-rules", is_flag=True, help="List the rules and exit.")
-@click.option("--explain", metavar="RULE", shell_complete=lint_rules, help="Show a rule and exit.")
+@click.option("--explain", metavar="RULE", shell_complete=_rules, help="Show a rule and exit.")
 def lint(
     source: str | None,
     settings: bool,

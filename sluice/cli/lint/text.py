@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from sluice.cli.text_table import table
-from sluice.lint.findings import Finding
-from sluice.lint.report.page import moment
+from sluice.lint.findings import Finding, Result
+from sluice.lint.report.moments import moment
 from sluice.lint.report.remedies import NAMES, remedies
 from sluice.lint.rule import Evidence, Rule, Severity
-from sluice.lint.run import Result
 from sluice.text.printable import printable
 
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}

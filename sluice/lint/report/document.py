@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.lint.findings import Finding
+from sluice.lint.findings import Finding, Result
 from sluice.lint.rule import Rule
-from sluice.lint.run import Result
 
 from .remedies import remedies
 

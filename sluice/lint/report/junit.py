@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sluice.lint.findings import Finding, Undecided
+from sluice.lint.findings import Finding, Result, Undecided
 from sluice.lint.rule import Rule, Scope, Severity
-from sluice.lint.run import Result
 from sluice.text.printable import printable
 
 from .remedies import remedies

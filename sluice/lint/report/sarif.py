@@ -10,9 +10,8 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from sluice.lint.findings import Finding
+from sluice.lint.findings import Finding, Result
 from sluice.lint.rule import Rule, Severity
-from sluice.lint.run import Result
 from sluice.version import __version__
 
 from .remedies import NAMES, remedies

@@ -1,9 +1,6 @@
 """The HTML page: all findings, and foreign text as text."""
 
-import pytest
-
-from sluice.lint.report.page import moment, page
-from tests.support.journals import ns
+from sluice.lint.report.page import page
 from tests.support.lint_results import RULES, result
 
 
@@ -21,8 +18,3 @@ def test_names_that_clients_choose_are_escaped() -> None:
     assert "&lt;b&gt;\\x1b[31m" in made
     assert "<b>" not in made
     assert "<i>" not in made
-
-
-@pytest.mark.parametrize(("at_ms", "shown"), [(0, "22:13:20.000"), (1.9, "22:13:20.001"), (999, "22:13:20.999")])
-def test_moments_have_milliseconds(at_ms: float, shown: str) -> None:
-    assert moment(ns(at_ms)) == shown

@@ -8,8 +8,8 @@ import jsonschema
 import msgspec
 
 from sluice.lint.clients import ClientKey
+from sluice.lint.findings import Result
 from sluice.lint.report.sarif import sarif
-from sluice.lint.run import Result
 from tests.support.lint_results import JAVA, RULES, finding, result
 
 SCHEMA = Path("tests/fixtures/sarif-schema-2.1.0.json")
