@@ -29,6 +29,11 @@ class Severity(StrEnum):
     WARNING = "warning"
     INFO = "info"
 
+    @property
+    def and_worse(self) -> "list[Severity]":
+        severities = list(Severity)
+        return severities[: severities.index(self) + 1]
+
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka's own words.

@@ -103,7 +103,7 @@ def lint(
     if write_baseline is not None:
         _write(write_baseline, baseline_of(result.findings))
     result, hidden = _without(result, known)
-    failing = _failing(fail_on)
+    failing = [] if fail_on == "never" else Severity(fail_on).and_worse
     if html is not None:
         from sluice.lint.report.page import page
 
@@ -149,11 +149,6 @@ def _without(result: Result, known: Collection[Identity]) -> tuple[Result, int]:
     """Leave out known findings; return also their number."""
     new = [each for each in result.findings if each.identity not in known]
     return msgspec.structs.replace(result, findings=new), len(result.findings) - len(new)
-
-
-def _failing(fail_on: str) -> list[Severity]:
-    severities = list(Severity)
-    return [] if fail_on == "never" else severities[: severities.index(Severity(fail_on)) + 1]
 
 
 def _write(path: Path, text: str) -> None:

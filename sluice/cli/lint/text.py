@@ -8,9 +8,9 @@ import click
 
 from sluice.cli.text_table import table
 from sluice.lint.findings import Finding, Result
-from sluice.lint.report.moments import moment
-from sluice.lint.report.remedies import NAMES, remedies
-from sluice.lint.rule import Evidence, Rule, Severity
+from sluice.lint.report.remedies import NAMES
+from sluice.lint.report.text import finding_lines
+from sluice.lint.rule import Rule, Severity
 from sluice.text.printable import printable
 
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -80,20 +80,9 @@ def _clients(result: Result) -> list[str]:
 
 
 def _finding(finding: Finding, rule: Rule[Any]) -> Iterator[str]:
-    severity = click.style(finding.severity, fg=_COLORS[finding.severity], bold=True)
-    yield f"{severity} {rule.id}: {finding.scope} {printable(finding.subject)}"
-    for each in finding.evidence:
-        yield f"  {printable(each.text)}{_examples(each)}"
-    for name, change in remedies(rule.remedy, finding.clients):
-        yield f"  {name}: {change}"
-
-
-def _examples(evidence: Evidence) -> str:
-    if not evidence.examples:
-        return ""
-    first = evidence.examples[0]
-    more = f" and {len(evidence.examples) - 1} more" if len(evidence.examples) > 1 else ""
-    return f" (event {first.seq} at {moment(first.at_ns)}{more})"
+    first, *others = finding_lines(finding, rule)
+    yield click.style(finding.severity, fg=_COLORS[finding.severity], bold=True) + first.removeprefix(finding.severity)
+    yield from others
 
 
 def _summary(result: Result, known: int) -> str:
