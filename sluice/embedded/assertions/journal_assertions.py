@@ -1,7 +1,8 @@
 """Assertions about clients, based on the journal: `broker.assert_throttled("shop", at_least_ms=500)`.
 
-They check the journal as it is now; use `wait_for` to wait. A failure lists the expectation, the observation and the
-relevant events. If the journal has lost events, assertions that something did not happen fail.
+They check the journal as it is now; use `wait_for` to wait. A failure lists the expectation, the observation, the
+closest other event, and the relevant events. If the journal has lost events, assertions that something did not happen
+fail.
 """
 
 from collections import Counter
@@ -9,11 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.broker.journal.format_event import format_event
-from sluice.errors import ArgumentError, ConfigError
+from sluice.errors import ArgumentError, SluiceError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
 from sluice.text.arguments import Duration, Index, checks_arguments
 from sluice.text.error_text import did_you_mean, one_of
 
+from .closest import closest
 from .wait_conditions import Journal
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ class JournalAssertions:
         expected = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
         found, _ = self._throttles(client_id, quota, after)
         if _total_ms(found) < at_least_ms:
-            raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after))
+            near = closest(self.journal.events(after=after), Throttle, {"client_id": client_id, "quota": quota or ()})
+            raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after, near))
         return found
 
     def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: Index = 0) -> None:
@@ -101,7 +104,9 @@ class JournalAssertions:
             expected = f"{_number(least, most)} {filters}" + (" for which `where` is true" if where else "")
             refused = f"; `where` is false for {len(found) - len(kept)} more" if where else ""
             one = client_id if isinstance(client_id, str) else None
-            raise AssertionError(self._failure_text(expected, f"{len(kept)}{refused}", kept, one, after))
+            wanted = {"api": api, "client_id": client_id, "broker": broker}
+            near = closest(self.journal.events(after=after), Request, wanted, where) if len(kept) < least else ()
+            raise AssertionError(self._failure_text(expected, f"{len(kept)}{refused}", kept, one, after, near))
         return kept
 
     def assert_backoff(
@@ -141,9 +146,15 @@ class JournalAssertions:
         return Counter(event.client_id for event in events if isinstance(event, ClientEvent) and event.client_id)
 
     def _failure_text(
-        self, expected: str, seen: str, count: Sequence[AnyEvent], client_id: str | None, after: int
+        self,
+        expected: str,
+        seen: str,
+        count: Sequence[AnyEvent],
+        client_id: str | None,
+        after: int,
+        near: Sequence[str] = (),
     ) -> str:
-        lines = [f"expected: {expected}", f"observed: {seen}"]
+        lines = [f"expected: {expected}", f"observed: {seen}", *near]
         lost = sum(event.lost for event in self.journal.events(after=after) if isinstance(event, Gap))
         if lost:
             lines.append(f"{lost} events are no longer kept; increase sluice.journal.events, or pass after=SEQ")
@@ -168,7 +179,7 @@ class JournalAssertions:
 def last_events(broker: JournalAssertions) -> str:
     try:
         events = broker.journal.events()
-    except ConfigError as error:
+    except SluiceError as error:
         return str(error)
     return "\n".join([f"broker {broker.bootstrap}: {len(events)} events", *_lines(events, _LAST_EVENTS)])
 

@@ -14,6 +14,8 @@ from sluice.journal_events import KINDS, AnyEvent, Event
 from sluice.text.arguments import described
 from sluice.text.error_text import expected, one_of
 
+from .closest import closest
+
 POLL_INTERVAL_MS = 5.0
 _EVENTS_SHOWN = 10
 
@@ -132,7 +134,10 @@ class EventsWait(Generic[_E]):
         filters = f" with {self._filters}" if str(self._filters) else ""
         filtered_out = f", and {self._filtered_out} for which `where` is false" if self._where is not None else ""
         found = f"{len(self._found)} of {self._times} {self._wanted.__name__}{filters}{filtered_out}"
-        return f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}"
+        after, client_id, api, broker = self._filters
+        wanted = {"api": api, "client_id": client_id, "broker": broker}
+        near = closest(self._journal.events(after=after, kind=self._kinds), self._wanted, wanted, self._where)
+        return "\n".join([f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}", *near])
 
 
 class ConditionWait(Generic[_T]):

@@ -22,5 +22,7 @@ def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
         "  22:13:20.000000 broker 1 #1 127.0.0.1:40001 connected from 127.0.0.1:40001 to PLAINTEXT\n"
         "  22:13:20.000000 broker 1 #1 a Metadata v9 (1), 0.000 ms\n"
         "  22:13:20.000000 broker 1 #1 a Metadata v8 (2), 0.000 ms\n"
-        "  22:13:20.000000 broker 1 #1 a closed by the client"
+        "  22:13:20.000000 broker 1 #1 a closed by the client\n"
+        "the closest event: 22:13:20.000000 broker 1 #1 a Metadata v8 (2), 0.000 ms\n"
+        "  `where` is false"
     )
