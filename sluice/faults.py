@@ -16,7 +16,7 @@ from sluice.broker.faults.actions.connections import (
     StallSasl,
     StallTls,
 )
-from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.delay import Delay, Hold
 from sluice.broker.faults.actions.disks import DiskFull, SlowDisk
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize, Truncate
@@ -61,6 +61,7 @@ __all__ = [
     "Error",
     "FaultError",
     "Garbage",
+    "Hold",
     "Isolate",
     "LeaderMoved",
     "MetadataLag",

@@ -248,7 +248,7 @@ class RuleChange(Event, kw_only=True, frozen=True, tag="rule-change"):
 class QuotaChange(Event, kw_only=True, frozen=True, tag="quota-change"):
     """A client quota was set or removed.
 
-    entity: the entity, such as client-id=shop or user=<default>
+    entity: the entity, such as `client-id=shop` or `user=<default>`
     quotas: its quotas now, by Kafka's names (producer_byte_rate); those that are missing do not apply
     """
 

@@ -157,6 +157,7 @@ class FaultEngine(RuleOwner):
         if not fault.was_ended:
             self._record_change(fault, "ended")
         fault.was_ended = True
+        fault.release()
         self.take_off_routes(fault)
         self._connection_faults.end(fault)
         for broker in self._target.brokers.values():

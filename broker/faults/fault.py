@@ -8,6 +8,7 @@ An action is its own configuration: a struct, tagged by `kind`. One object serve
 actions/, and to the union in actions/__init__.py.
 """
 
+from collections import deque
 from collections.abc import Callable
 from math import inf
 from random import Random  # noqa: TID251  (the type of an argument)
@@ -23,6 +24,7 @@ from sluice.broker.faults.matching.values import RuleProblem, parse_ms
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.protocol.entities import RequestEntities
+from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
@@ -207,6 +209,7 @@ class Fault:
         )
         self.free_at_ms: dict[int, float] = {}  # by broker: when its disk is idle, for `slow-disk`
         self.undo: dict[object, Callable[[], None]] = {}  # how to undo the rule, by the object that it was applied to
+        self._held: deque[DelayedOperation] = deque()  # in the order of arrival; some may have ended otherwise
 
     @property
     def owner(self) -> RuleOwner:
@@ -231,6 +234,27 @@ class Fault:
         if self.is_over:
             return "over"
         return "pending" if self.owner.now_ms < self.from_ms else "in force"
+
+    @property
+    def held(self) -> int:
+        """The number of requests that a `hold` holds now."""
+        return sum(not each.completed for each in self._held)
+
+    def hold(self, request: DelayedOperation) -> None:
+        """Add a request to those that `release` completes."""
+        held = self._held
+        while held and held[0].completed:
+            held.popleft()
+        held.append(request)
+
+    def release(self, count: int | None = None) -> int:
+        """Let the oldest held requests continue, by default all; return their number."""
+        waiting = [each for each in self._held if not each.completed]
+        released = waiting if count is None else waiting[:count]
+        self._held = deque(waiting[len(released) :])
+        for each in released:
+            each.force_complete()
+        return len(released)
 
     def remove(self) -> None:
         if not self.is_removed:

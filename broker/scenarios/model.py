@@ -146,6 +146,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     remove_quota: removes all quotas of an entity
     fault: adds a fault rule
     remove_fault: removes the fault rule with this id
+    release_fault: releases the requests that the fault rule with this id holds
     alter_config: alters configs
     create_topic: creates a topic
     during: time until the change is undone: stop, kill, isolate, move_leader, quota, remove_quota, alter_config, fault
@@ -168,6 +169,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     create_topic: CreateTopic | UnsetType = UNSET
     fault: Rule | UnsetType = UNSET
     remove_fault: _Text | UnsetType = UNSET
+    release_fault: _Text | UnsetType = UNSET
     during: Duration | UnsetType = UNSET
     meanwhile: tuple[Rule, ...] = ()
     repeat: Repeat | UnsetType = UNSET

@@ -13,7 +13,7 @@ from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms
 from sluice.broker.scenarios.steps.action import Action, ExpectedState, LogMessage, StepProblem
 from sluice.broker.scenarios.steps.brokers import KINDS, BrokerStep
 from sluice.broker.scenarios.steps.configs import ConfigAlteration
-from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRemoval
+from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRelease, RuleRemoval
 from sluice.broker.scenarios.steps.quotas import QuotaAlteration
 from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, PartitionElection, TopicCreation
 from sluice.config.broker_config import Config
@@ -55,6 +55,7 @@ ACTIONS: dict[str, Callable[..., Action]] = {
     "create_topic": TopicCreation,
     "fault": RuleAddition,
     "remove_fault": RuleRemoval,
+    "release_fault": RuleRelease,
 }
 REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota", "alter_config", "fault")
 

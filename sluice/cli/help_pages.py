@@ -155,6 +155,7 @@ PAGES = {
     "faults remove": Page(
         (("sluice faults remove fault-1", "Remove one rule."), ("sluice faults remove --all", "Remove all rules.")),
     ),
+    "faults release": Page((("sluice faults release fault-1 --count 1", "Let the oldest held request continue."),)),
     "faults schema": Page((("sluice faults schema > fault.schema.json", "Save the schema for an editor."),)),
     "run": Page(
         (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 import msgspec
 
 from sluice.errors import FaultError, SluiceError
-from sluice.text.arguments import checks_arguments
+from sluice.text.arguments import Count, checks_arguments
 
 if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
@@ -45,6 +45,7 @@ class RuleFields(TypedDict, total=False):
     schedule: str
 
 
+@checks_arguments
 class LocalFault:
     """An active fault rule, until it is removed or its `with` block ends."""
 
@@ -80,6 +81,21 @@ class LocalFault:
     def problem(self) -> str:
         """The error that disabled the rule, else empty."""
         return self._fault.problem
+
+    @property
+    def held(self) -> int:
+        """The number of requests that a `hold` holds now."""
+        return self._fault.held
+
+    def release(self, count: Count | None = None) -> int:
+        """Let the oldest requests that a `hold` holds continue; return their number.
+
+        The rule stays in force: it also holds later requests.
+
+        Args:
+            count: Maximum number of requests; None: all.
+        """
+        return self._fault.release(count)
 
     def remove(self) -> None:
         """Remove the rule, release what it delays and undo its state. Further calls do nothing."""

@@ -37,6 +37,8 @@ class SyncFault(Blocking[LocalFault]):
     state = reads(LocalFault.state)
     enabled = reads(LocalFault.enabled)
     problem = reads(LocalFault.problem)
+    held = reads(LocalFault.held)
+    release = calls(LocalFault.release)
     remove = calls(LocalFault.remove)
     __exit__ = calls(LocalFault.__exit__)
 

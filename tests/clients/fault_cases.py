@@ -110,6 +110,12 @@ CASES = (
         "The delay is shorter than the request timeout",
     ),
     Case(
+        "holds the responses of Produce requests for 0.5 s",
+        rule("hold", when="after", api="Produce"),
+        "The responses arrive before the request timeout",
+        lasts_s=0.5,
+    ),
+    Case(
         "handles one Produce request, and never responds",
         rule("black-hole", when="after", api="Produce", times=1),
         f"The request times out. {RECONNECTS}",

@@ -45,6 +45,7 @@ code is at the top, and any other code is on the deepest level.
 EXAMPLES = {
     "error": 'action = { kind = "error", code = "NOT_LEADER_OR_FOLLOWER" }\napi = "Produce"\npartition = 0\ntimes = 3',
     "delay": 'action = { kind = "delay", mean = "50ms", stddev = "10ms" }\napi = "Fetch"\nprobability = 0.1',
+    "hold": 'action = { kind = "hold", when = "after" }\napi = "OffsetCommit"\nclient_id = "shop"\nduring = "5s"',
     "black-hole": 'action = "black-hole"\napi = "Produce"\nclient_id = "shop"\non = [3]',
     "close": 'action = { kind = "close", when = "mid-response", how = "rst" }\napi = "Fetch"\non = [1, 9]',
     "correlation-id": 'action = { kind = "correlation-id", by = 1 }\napi = "Metadata"\ntimes = 1',

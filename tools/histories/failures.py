@@ -28,6 +28,7 @@ APIS = (*PRODUCING, *READING, *GROUPS, "Metadata", "FindCoordinator")
 RULES: Mapping[str, tuple[tuple[tuple[str, ...] | None, Mapping[str, object]], ...]] = {
     "error": ((APIS, {"when": "before"}), (APIS, {"when": "after"})),
     "delay": ((APIS, {"min": 0, "max": 4000, "when": "before"}), (APIS, {"min": 0, "max": 4000, "when": "after"})),
+    "hold": ((APIS, {"when": "before"}), (APIS, {"when": "after"})),
     "black-hole": ((APIS, {"when": "before"}), (APIS, {"when": "after"})),
     "close": ((APIS, {"when": "before"}), (APIS, {"when": "after", "how": "rst"}), (APIS, {"when": "mid-response"})),
     "correlation-id": ((APIS, {}),),

@@ -19,6 +19,12 @@ class FaultParams(msgspec.Struct, forbid_unknown_fields=True):
     id: Annotated[str, Meta(description="the id of a fault rule")]
 
 
+class Released(msgspec.Struct, forbid_unknown_fields=True):
+    """How many held requests to release, oldest first; by default all."""
+
+    count: Annotated[int, Meta(ge=1, description="maximum number of requests")] | None = None
+
+
 class Rules(msgspec.Struct, forbid_unknown_fields=True):
     """Several fault rules; either all are added, or none."""
 
@@ -35,6 +41,7 @@ class FaultShown(msgspec.Struct):
     state: "over" means that the rule hits nothing any more, and that the states that it set are undone
     matched: number of requests, connections or brokers that it matched
     hits: number of these that it hit
+    held: number of requests that it holds now
     problem: error that disabled it, else ""
     rule: the rule as it was added
     """
@@ -44,6 +51,7 @@ class FaultShown(msgspec.Struct):
     state: FaultState
     matched: int
     hits: int
+    held: int
     problem: str
     rule: Rule
 
@@ -81,6 +89,12 @@ async def _remove(context: AdminContext, params: FaultParams, body: Nothing) -> 
     return describe(fault)
 
 
+async def _release(context: AdminContext, params: FaultParams, body: Released) -> FaultShown:
+    fault = _find(context.server, params.id)
+    fault.release(body.count)
+    return describe(fault)
+
+
 async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> dict[str, object]:
     return proxy_rule_schema() if context.server.is_proxy else rule_schema()
 
@@ -92,6 +106,7 @@ def describe(fault: Fault) -> FaultShown:
         state=fault.state,
         matched=fault.matched,
         hits=fault.hits,
+        held=fault.held,
         problem=fault.problem,
         rule=cast("Rule", fault.rule),  # of the engine
     )
@@ -153,5 +168,6 @@ OPERATIONS = (
     Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule with a possible action.", _get_schema),
     Operation.of("GET", f"{_PATH}/{{id}}", "Return a rule.", _get, errors=(404,)),
     Operation.of("DELETE", f"{_PATH}/{{id}}", "Remove a rule.", _remove, errors=(404,)),
+    Operation.of("POST", f"{_PATH}/{{id}}/release", "Release requests that a rule holds.", _release, errors=(404,)),
 )
 # fmt: on

@@ -6,7 +6,7 @@ from sluice.broker.faults.fault import Action
 
 from .brokers import BrokerDown, Isolate
 from .connections import Bandwidth, DropIdle, RefuseConnections, SilentConnections, StallSasl, StallTls
-from .delay import Delay
+from .delay import Delay, Hold
 from .disks import DiskFull, SlowDisk
 from .error_response import Error
 from .frames import CorrelationId, Garbage, Oversize, Truncate
@@ -21,6 +21,7 @@ from .wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLe
 RequestActions = (
     Error
     | Delay
+    | Hold
     | BlackHole
     | Close
     | CorrelationId

@@ -57,3 +57,17 @@ class Delay(RequestAction, frozen=True, tag="delay"):
         value = getattr(self, name)
         assert value is not None
         return parse_ms(value, f"action.{name}")
+
+
+class Hold(RequestAction, frozen=True, tag="hold"):
+    """Holds requests, or their responses, until the rule releases them, ends or is removed."""
+
+    when: Annotated[
+        Literal["before", "after"], Meta(description="hold the request before its handling, or its response")
+    ] = "before"
+
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
+        return intercepted.hold_before(hit.fault) if self.when == "before" else None
+
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        return intercepted.hold_after(hit.fault, reply) if self.when == "after" else reply

@@ -4,10 +4,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, ResponseFrame, RuleHit
-
-# Longer than any client's timeout.
-_NEVER_MS = 2.0**40
+from sluice.broker.faults.requests.fault_execution import (
+    NEVER_MS,
+    FaultExecution,
+    Reply,
+    RequestAction,
+    ResponseFrame,
+    RuleHit,
+)
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
@@ -20,14 +24,14 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
     def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
         if self.when != "before":
             return None
-        wait = intercepted.wait_before(hit.fault, _NEVER_MS)
+        wait = intercepted.wait_before(hit.fault, NEVER_MS)
         wait.is_unanswered = True
         return wait
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
         if self.when != "after":
             return reply
-        wait = intercepted.wait_after(hit.fault, _NEVER_MS, reply)
+        wait = intercepted.wait_after(hit.fault, NEVER_MS, reply)
         wait.is_unanswered = True
         return wait
 

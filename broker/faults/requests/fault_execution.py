@@ -28,6 +28,7 @@ from sluice.protocol.error_response import ErrorLevel, ResponseItem, merge
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+NEVER_MS = 2.0**40  # longer than any client's timeout
 Reply = Message | Outcome
 CloseMethod = Literal["fin", "rst"]
 _T = TypeVar("_T")
@@ -191,6 +192,15 @@ class FaultExecution(Struct, eq=False):
         """Park the request between its handling and its response."""
         return self._wait(rule, delay_ms, partial(self.after, reply))
 
+    def hold_before(self, rule: Fault) -> Wait:
+        """Park the request before its handling, until the rule releases it."""
+        self._copy_request()
+        return self._wait(rule, NEVER_MS, self.begin, is_held=True)
+
+    def hold_after(self, rule: Fault, reply: Reply) -> Wait:
+        """Park the request between its handling and its response, until the rule releases it."""
+        return self._wait(rule, NEVER_MS, partial(self.after, reply), is_held=True)
+
     def close(self, rule: Fault, how: CloseMethod) -> Outcome:
         """Close the connection without a response."""
         reason = f"fault rule {rule.id}"
@@ -262,9 +272,12 @@ class FaultExecution(Struct, eq=False):
             hit.fault.disable(error)
             return otherwise
 
-    def _wait(self, rule: Fault, delay_ms: float, then: Callable[[], Reply]) -> Wait:
+    def _wait(self, rule: Fault, delay_ms: float, then: Callable[[], Reply], *, is_held: bool = False) -> Wait:
         ctx = self.ctx
-        return ctx.park(_Wait(ctx, rule, delay_ms, then), self._owner.waiting_on(self.broker), [rule])
+        wait = _Wait(ctx, rule, delay_ms, then)
+        if is_held:
+            rule.hold(wait)
+        return ctx.park(wait, self._owner.waiting_on(self.broker), [rule])
 
     def _merge_back(self, taken: _SplitOffPart, reply: Reply) -> Reply:
         self.ctx.error_code = self.ctx.error_code or taken.code

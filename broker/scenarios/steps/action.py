@@ -50,10 +50,13 @@ class ExpectedState:
             raise StepProblem(f"broker {node_id} is {state.value} at this time", part)
 
     def end_fault(self, rule_id: str) -> None:
+        self.check_fault(rule_id)
+        self.faults.remove(rule_id)
+
+    def check_fault(self, rule_id: str) -> None:
         if rule_id not in self.faults:
             rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no fault rule is"
             raise StepProblem(f"fault rule {rule_id} is not in force at this time; {rules}")
-        self.faults.remove(rule_id)
 
     def partition(self, topic: str, index: int) -> None:
         count = self.topics.get(topic)

@@ -68,6 +68,18 @@ class RuleRemoval(Action):
         context.server.faults.remove(self.rule_id)
 
 
+class RuleRelease(Action):
+    def __init__(self, rule_id: str) -> None:
+        super().__init__(f"fault rule {rule_id} releases what it holds")
+        self.rule_id = rule_id
+
+    def check(self, expected: ExpectedState) -> None:
+        expected.check_fault(self.rule_id)
+
+    def do(self, context: ScenarioContext) -> None:
+        context.server.faults.get(self.rule_id).release()
+
+
 def _describe(rule: Rule) -> str:
     action = rule.action if isinstance(rule.action, str) else rule.action.kind
     return f"fault rule {rule.id} ({action})" if rule.id else f"a fault rule ({action})"

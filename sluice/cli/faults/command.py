@@ -6,7 +6,7 @@ import click
 
 from sluice.broker.scenarios.documents import read_document
 from sluice.cli.admin_client import AdminClient
-from sluice.cli.commands import Group
+from sluice.cli.commands import Group, Integer
 from sluice.cli.completion_values import rules
 from sluice.cli.options import admin_options, format_option
 from sluice.errors import ConfigError
@@ -65,6 +65,17 @@ def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | Non
     else:
         removed = FaultList([client.delete(f"{_PATH}/{one}", FaultShown) for one in ids])
     click.echo(printed(removed, output_format))
+
+
+@faults.command()
+@click.argument("fault_id", metavar="ID")
+@click.option("--count", type=Integer(1), metavar="N", help="Maximum number of requests, oldest first.  [default: all]")
+@admin_options
+@format_option
+def release(fault_id: str, count: int | None, admin: str, token: str | None, output_format: str) -> None:
+    """Release requests that a `hold` rule holds; it stays in force."""
+    released = AdminClient(admin, token).post(f"{_PATH}/{fault_id}/release", {"count": count}, FaultShown)
+    click.echo(printed(FaultList([released]), output_format))
 
 
 @faults.command()

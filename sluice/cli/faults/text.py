@@ -14,6 +14,7 @@ class FaultShown(msgspec.Struct):
     state: str
     matched: int
     hits: int
+    held: int
     problem: str
     rule: dict[str, object]
 
@@ -41,7 +42,8 @@ def printed(found: FaultList, output_format: str) -> str:
 
 
 def _notes(shown: FaultShown) -> str:
-    return f"- {shown.problem}" if shown.problem else ""
+    held = f"- holds {shown.held} now" if shown.held else ""
+    return f"- {shown.problem}" if shown.problem else held
 
 
 def rule_words(rule: dict[str, object]) -> str:

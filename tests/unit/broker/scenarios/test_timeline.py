@@ -140,6 +140,10 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         "steps[1].fault.id: at 2 s: fault rule a is already in force at this time",
     ),
     (
+        scenario({**AT, "release_fault": "a"}, faults=[{"action": "hold", "id": "b"}]),
+        "steps[0].release_fault: at 1 s: fault rule a is not in force at this time; expected one of b",
+    ),
+    (
         scenario({**AT, "remove_fault": "a"}, faults=[{"action": "close", "id": "b"}]),
         "steps[0].remove_fault: at 1 s: fault rule a is not in force at this time; expected one of b",
     ),
@@ -239,6 +243,7 @@ VALUES: dict[str, Any] = {
     "create_topic": {"name": "new"},
     "fault": {"action": "close"},
     "remove_fault": "a",
+    "release_fault": "a",
 }
 
 

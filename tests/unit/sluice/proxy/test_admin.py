@@ -42,6 +42,7 @@ REQUESTS: dict[str, list[tuple[str, str, int, str]]] = {
     "DELETE /api/v1/faults": [("/api/v1/faults", "", 200, '"id":"before"')],
     "GET /api/v1/faults/schema": [("/api/v1/faults/schema", "", 200, '"$defs"')],
     "GET /api/v1/faults/{id}": [("/api/v1/faults/before", "", 200, '"id":"before"')],
+    "POST /api/v1/faults/{id}/release": [("/api/v1/faults/before/release", "{}", 200, '"held":0')],
     "DELETE /api/v1/faults/{id}": [("/api/v1/faults/before", "", 200, '"id":"before"')],
     "GET /api/v1/journal": [("/api/v1/journal", "", 200, '"kind":"request"')],
     "GET /api/v1/journal/schema": [("/api/v1/journal/schema", "", 200, '"$defs"')],

@@ -138,6 +138,8 @@ CELLS = {
     ),
     "delay before": Cell(rule("delay", "Produce", ms=50), produce(9), 9, ["Produce"], applied(), 50),
     "delay after": Cell(rule("delay", "Produce", ms=50, when="after"), produce(9), 9, ["Produce"], applied(), 50),
+    "hold before": Cell(rule("hold", "Produce"), produce(9), 9, [], NOTHING),
+    "hold after": Cell(rule("hold", "Produce", when="after"), produce(9), 9, ["Produce"], NOTHING),
     "black-hole before": Cell(rule("black-hole", "Produce"), produce(9), 9, [], NOTHING),
     "black-hole after": Cell(rule("black-hole", "Produce", when="after"), produce(9), 9, ["Produce"], NOTHING),
     "close before": Cell(rule("close", "Produce"), produce(9), 9, [], CLOSED),
@@ -290,6 +292,18 @@ def test_a_delayed_request_is_forwarded_as_it_was_when_others_were_read_meanwhil
     assert len(second.take_responses()) == 1
     proxy.advance(50)
     assert content(first.response().message) == [(0, 1), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("when", "apis"), [("before", []), ("after", ["Metadata"])])
+def test_a_held_request_is_forwarded_and_answered_when_it_is_released(when: str, apis: list[str]) -> None:
+    proxy = started()
+    fault = add(proxy, rule("hold", "Metadata", when=when))
+    client = proxy.client()
+    client.send(metadata("t"), 12)
+    assert (client.take_responses(), reached(proxy)) == ([], apis)
+    assert fault.release() == 1
+    proxy.advance(1)
+    assert content(client.response().message) == [(0, 1), (1, 1), (2, 2)]
 
 
 def fetched_in_session(broker: VirtualBroker) -> list[list[tuple[int, int, bytes]]]:

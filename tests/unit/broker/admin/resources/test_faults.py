@@ -14,7 +14,15 @@ def ids(admin: Admin) -> list[str]:
 
 
 def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: object) -> dict[str, object]:
-    rule = {"id": "fault-1", "action": "error", "state": state, "matched": matched, "hits": hits, "problem": ""}
+    rule = {
+        "id": "fault-1",
+        "action": "error",
+        "state": state,
+        "matched": matched,
+        "hits": hits,
+        "held": 0,
+        "problem": "",
+    }
     return rule | {"rule": UNKNOWN_TOPIC} | own
 
 
@@ -47,6 +55,39 @@ def test_rule_without_further_hits_is_over() -> None:
     admin.send(PATH, "POST", {**UNKNOWN_TOPIC, "times": 1})
     admin.broker.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
     assert admin.send(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**UNKNOWN_TOPIC, "times": 1})]
+
+
+def test_held_requests_are_released() -> None:
+    admin = Admin()
+    admin.broker.topic("t")
+    admin.send(PATH, "POST", {"action": "hold", "api": "Metadata"})
+    clients = [admin.broker.client() for _ in range(3)]
+    for client in clients:
+        client.send(MetadataRequest(topics=[]), 9)
+    assert admin.send(f"{PATH}/fault-1")[1]["held"] == 3
+    status, shown = admin.send(f"{PATH}/fault-1/release", "POST", {"count": 1})
+    assert (status, shown["held"], shown["state"]) == (200, 2, "in force")
+    assert [len(client.take_responses()) for client in clients] == [1, 0, 0]
+    assert admin.send(f"{PATH}/fault-1/release", "POST", {})[1]["held"] == 0
+    assert [len(client.take_responses()) for client in clients] == [0, 1, 1]
+
+
+WRONG_RELEASES = {
+    "an unknown rule": ("fault-9", {}, 404),
+    "no request": ("fault-1", {"count": 0}, 400),
+    "an unknown field": ("fault-1", {"number": 1}, 400),
+    "no object": ("fault-1", 3, 400),
+}
+
+
+@pytest.mark.parametrize(("fault_id", "body", "expected"), WRONG_RELEASES.values(), ids=WRONG_RELEASES)
+def test_wrong_release_is_rejected(fault_id: str, body: object, expected: int) -> None:
+    admin = Admin()
+    admin.send(PATH, "POST", {"action": "hold", "api": "Metadata"})
+    client = admin.broker.client()
+    client.send(MetadataRequest(topics=[]), 9)
+    assert admin.send(f"{PATH}/{fault_id}/release", "POST", body)[0] == expected
+    assert admin.send(f"{PATH}/fault-1")[1]["held"] == 1
 
 
 def test_schema_is_served() -> None:
