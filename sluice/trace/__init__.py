@@ -1,0 +1,1 @@
+"""Traces: what happened in a test, as one HTML file that needs no network."""
