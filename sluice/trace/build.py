@@ -7,8 +7,10 @@ from typing import Generic, TypeVar
 from sluice.journal_events import AnyEvent, Request
 
 from .attempts import Attempts
+from .findings.history import Found, History
+from .findings.ranking import ranked
 from .lanes import LaneTable
-from .model import NONE, VERSION, Bars, Failure, Marks, Outcome, Phase, Trace
+from .model import NONE, VERSION, Bars, Failure, Finding, Marks, Outcome, Phase, Trace
 from .recording import Recorded, Run
 from .timeline import Timeline
 
@@ -131,7 +133,26 @@ class _Model:
             ],
             phases=[Phase(each.name, us(each.start_ns), us(each.end_ns), each.result) for each in run.phases],
             logs=[(us(line.at_ns), line.level, line.logger, line.text) for line in run.logs],
+            findings=[self._finding(*each) for each in self._found(run, end_ns)],
             failure=None if failure is None else Failure(failure.text, failure.file, failure.line, us(failure.at_ns)),
+        )
+
+    def _found(self, run: Run, end_ns: int) -> list[tuple[int, Found]]:
+        """Return findings with the numbers of their clusters, the most probable cause first."""
+        histories = [History(one.events, self._start_ns, end_ns) for one in self._recorded]
+        return ranked(histories, "" if run.failure is None else run.failure.text)
+
+    def _finding(self, cluster: int, found: Found) -> Finding:
+        places = [(cluster, seq) for seq in found.seqs]
+        label = self._recorded[cluster].label
+        return Finding(
+            id=found.id,
+            severity=found.severity,
+            title=f"{label}: {found.title}" if label else found.title,
+            text=found.text,
+            at=self._us(found.at_ns),
+            bars=[self._bar_of[place] for place in places if place in self._bar_of],
+            marks=[mark for place in places for mark in self._marks_of.get(place, ())],
         )
 
     def _us(self, at_ns: int) -> int:

@@ -1,0 +1,1 @@
+"""Findings about clients and their connections."""

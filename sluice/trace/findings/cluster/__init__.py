@@ -1,0 +1,1 @@
+"""Findings about brokers, leaders, transactions and fault rules."""

@@ -1,0 +1,172 @@
+"""A fault rule that hit nothing, and why: the condition that failed on the nearest request, or its schedule.
+
+Each condition is evaluated alone, by the code of the broker's rules.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+import msgspec
+
+from sluice.broker.faults.fault import ConnectionAction, StateAction
+from sluice.broker.faults.matching.conditions import Conditions
+from sluice.broker.faults.matching.match import Match
+from sluice.broker.faults.matching.values import RuleProblem, parse_ms
+from sluice.broker.faults.requests.fault_execution import RequestAction
+from sluice.broker.faults.rule import Rule, parse_rule
+from sluice.errors import FaultError
+from sluice.journal_events import ConnectionOpened, Request, RuleChange
+from sluice.protocol.entities import RequestEntities
+from sluice.trace.described import counted, rule_text
+from sluice.trace.findings.closest import Condition, closest
+from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, grouped, topics_of
+
+_CONDITIONS = (
+    *("broker", "api", "client_id", "software_name", "software_version", "principal", "listener"),
+    *("topic", "partition", "group", "transactional_id", "connection_older_than", "connection_younger_than"),
+)
+_FREQUENCY = ("request", "probability", "times", "during", "on", "schedule")
+
+
+class _Active(NamedTuple):
+    """A rule with the time in which it could fire."""
+
+    change: RuleChange
+    rule: Rule
+    from_ns: float
+    until_ns: float
+
+
+def find(history: History) -> Iterator[Found]:
+    changes = grouped(history.of(RuleChange), lambda change: change.rule_id)
+    for rule_id, of_rule in changes.items():
+        active = _active(of_rule, history.end_ns)
+        if active is not None and not history.hits.get(rule_id):
+            yield _finding(history, active)
+
+
+def _active(changes: list[RuleChange], end_ns: int) -> _Active | None:
+    added, *rest = changes
+    try:
+        rule = parse_rule(msgspec.json.decode(added.rule), "rule")
+        from_ms = 0 if rule.after is None else parse_ms(rule.after, "after")
+        until_ms = inf if rule.until is None else parse_ms(rule.until, "until")
+        is_state = isinstance(rule.the_action, StateAction)
+    except (FaultError, RuleProblem, msgspec.DecodeError):  # of another version of sluice
+        return None
+    if is_state and not from_ms:
+        return None  # it begins when it is added
+    ended_ns = rest[0].at_ns if rest else end_ns
+    until_ns = min(ended_ns, added.at_ns + until_ms * NS_PER_MS)
+    return _Active(added, rule, added.at_ns + from_ms * NS_PER_MS, until_ns)
+
+
+def _finding(history: History, active: _Active) -> Found:
+    change, rule = active.change, active.rule
+    why, seqs = _reason(history, active)
+    text = f"The rule is {rule_text(rule)}.\n{why}"
+    names = [change.rule_id, *(value for value in (rule.client_id, rule.topic, rule.group) if value)]
+    title = f"Fault rule {change.rule_id} never fired"
+    return Found("rule-never-fired", "error", title, text, change.at_ns, [change.seq, *seqs], names)
+
+
+def _reason(history: History, active: _Active) -> tuple[str, list[int]]:
+    rule = active.rule
+    if active.from_ns >= active.until_ns:
+        return f"It ended, or the test did, before `after` ({rule.after}) had elapsed.", []
+    requests = [one for one in history.requests if active.from_ns <= one.received_ns <= active.until_ns]
+    if not requests:
+        return _no_requests(history, active)
+    found = closest(requests, _conditions(history, rule))
+    assert found is not None
+    request = found.request
+    where = f"{request.api} v{request.version} of client {client_of(request)} at {history.when(request.received_ns)}"
+    if found.unmet:
+        return f"The nearest request is {where}: {found.differences()}.", [request.seq]
+    if isinstance(rule.the_action, ConnectionAction):
+        return f"Connections matched it, the first that of {where}, but {_frequency(rule)}.", [request.seq]
+    return f"Requests matched it, the first {where}, but {_frequency(rule)}.", [request.seq]
+
+
+def _no_requests(history: History, active: _Active) -> tuple[str, list[int]]:
+    before = [one for one in history.requests if one.received_ns < active.from_ns]
+    if not before:
+        return "No client sent a request while it was active.", []
+    count = counted(len(before), "request")
+    return f"No client sent a request while it was active; {count} preceded it. Add the rule earlier.", [before[-1].seq]
+
+
+def _frequency(rule: Rule) -> str:
+    given = [f"{name}={getattr(rule, name)}" for name in _FREQUENCY if getattr(rule, name) is not None]
+    return f"{', '.join(given)} selected none of them" if given else "the action does not apply to them"
+
+
+def _conditions(history: History, rule: Rule) -> list[Condition]:
+    opened_ns = {event.connection: event.at_ns for event in history.of(ConnectionOpened)}
+    found = [
+        Condition(
+            name, str(getattr(rule, name)), partial(_actual, name), partial(_holds, _alone(rule, name), opened_ns)
+        )
+        for name in _CONDITIONS
+        if getattr(rule, name) is not None
+    ]
+    if rule.version is not None:
+        first, last = Match(Conditions(api=rule.api, version=rule.version)).versions
+        found.append(Condition("version", str(rule.version), _version, lambda one: first <= one.version <= last))
+    action = rule.the_action
+    if isinstance(action, RequestAction) and rule.api is None:
+        able = f"one that {action.kind} can affect"
+        found.append(Condition("api", able, partial(_actual, "api"), partial(_can_hit, action)))
+    return found
+
+
+def _alone(rule: Rule, name: str) -> Match:
+    return Match(Conditions(**{name: getattr(rule, name)}))
+
+
+def _can_hit(action: RequestAction, request: Request) -> bool:
+    return action.can_hit(request.api_key, request.version)
+
+
+def _version(request: Request) -> str:
+    return f"{request.version} of {request.api}"
+
+
+def _holds(match: Match, opened_ns: dict[int, int], request: Request) -> bool:
+    client = (
+        request.client_id,
+        request.software_name,
+        request.software_version,
+        request.principal,
+        request.listener,
+    )
+    age_ms = (request.received_ns - opened_ns.get(request.connection, request.received_ns)) / NS_PER_MS
+    named = RequestEntities(
+        [(one.topic, one.partition) for one in request.partitions],
+        [request.group_id] if request.group_id else [],
+        [request.transactional_id] if request.transactional_id else [],
+        request.sent.get("all_topics") is True,
+    )
+    return (
+        match.hits_route(request.broker, request.api_key, request.version)
+        and match.hits_client(client)
+        and match.hits_names(named)
+        and match.hits_age(age_ms)
+    )
+
+
+def _actual(name: str, request: Request) -> str:
+    match name:
+        case "broker" | "api" | "client_id" | "software_name" | "software_version" | "principal" | "listener":
+            return str(getattr(request, name)) or '""'
+        case "topic":
+            return ", ".join(topics_of([request])) or "not in the request"
+        case "partition":
+            return ", ".join(str(one.partition) for one in request.partitions) or "not in the request"
+        case "group":
+            return request.group_id or "not in the request"
+        case "transactional_id":
+            return request.transactional_id or "not in the request"
+    return "another"

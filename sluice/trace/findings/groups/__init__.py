@@ -1,0 +1,1 @@
+"""Findings about consumers and their groups."""

@@ -1,0 +1,65 @@
+"""All findings, the most probable cause of a failed test first.
+
+Findings are sorted by severity, then by the order of `FINDERS`, which puts causes before effects, then by time. A
+finding whose names (client, topic, group, rule) are in the text of the failed assertion is one severity higher.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from .clients import connections_refused, lost_events, no_requests, unclosed_client
+from .cluster import broker_states, elections, rule_hits, rule_never_fired, transactions
+from .groups import commit_went_back, member_lost, nothing_read, rebalance_loop
+from .history import Found, History
+from .requests import (
+    authorization_failed,
+    not_retriable,
+    retries_ended,
+    slow_response,
+    throttled,
+    unanswered,
+    unknown_topic,
+)
+
+FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
+    no_requests.find,
+    connections_refused.find,
+    authorization_failed.find,
+    unknown_topic.find,
+    rule_never_fired.find,
+    elections.find,
+    not_retriable.find,
+    transactions.find,
+    nothing_read.find,
+    member_lost.find,
+    rebalance_loop.find,
+    commit_went_back.find,
+    retries_ended.find,
+    unanswered.find,
+    throttled.find,
+    slow_response.find,
+    unclosed_client.find,
+    rule_hits.find,
+    broker_states.find,
+    lost_events.find,
+)
+_SEVERITIES = ("error", "warning", "info")
+
+
+def ranked(histories: Sequence[History], failure: str = "") -> list[tuple[int, Found]]:
+    """Return all findings, each with the number of its cluster; `failure` is the text of the failed assertion."""
+    found = [
+        (place, number, each)
+        for number, history in enumerate(histories)
+        for place, find in enumerate(FINDERS)
+        for each in find(history)
+    ]
+    found.sort(key=lambda one: (_severity(one[2], failure), one[0], one[2].at_ns))
+    return [(number, each) for _, number, each in found]
+
+
+def _severity(found: Found, failure: str) -> int:
+    return _SEVERITIES.index(found.severity) - _is_named(found, failure)
+
+
+def _is_named(found: Found, failure: str) -> bool:
+    return any(name and name in failure for name in found.names)

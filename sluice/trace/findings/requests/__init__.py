@@ -1,0 +1,1 @@
+"""Findings about requests: errors, retries, throttles, missing responses."""

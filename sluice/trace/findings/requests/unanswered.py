@@ -1,0 +1,92 @@
+"""Requests without a response: no handler answered, or the connection ended first.
+
+Silent for waits that the end of a connection cuts short: a Fetch up to its `max_wait_ms`, and JoinGroup and SyncGroup in a rebalance
+that just began.
+"""
+
+from collections.abc import Iterator
+
+from sluice.journal_events import Request
+from sluice.trace.described import counted
+from sluice.trace.findings.history import (
+    NS_PER_MS,
+    NS_PER_S,
+    Found,
+    History,
+    client_of,
+    duration,
+    grouped,
+    listed,
+    number_value,
+    seqs,
+    topics_of,
+)
+from sluice.trace.model import Severity
+
+_REBALANCES = frozenset({"JoinGroup", "SyncGroup"})
+_SLACK_NS = 100 * NS_PER_MS
+_ROUND_NS = 250 * NS_PER_MS  # timeouts in configurations are multiples of it
+
+
+def find(history: History) -> Iterator[Found]:
+    lost = [each for each in history.requests if each.answered_ns is None and not _is_expected(history, each)]
+    for (client, api, rule_id), requests in grouped(lost, _kind).items():
+        yield _finding(history, client, api, rule_id, requests)
+
+
+def _kind(request: Request) -> tuple[str, str, str]:
+    return client_of(request), request.api, request.rule_id
+
+
+def _is_expected(history: History, request: Request) -> bool:
+    if request.rule_id:
+        return False
+    waited_ns = request.at_ns - request.received_ns
+    if request.api == "Fetch":
+        max_wait_ms = number_value(request.sent, "max_wait_ms")
+        return max_wait_ms < 0 or waited_ns <= max_wait_ms * NS_PER_MS + _SLACK_NS
+    closed = history.closed.get(request.connection)
+    return closed is not None and closed.by_client and request.api in _REBALANCES and waited_ns < NS_PER_S
+
+
+def _finding(history: History, client: str, api: str, rule_id: str, requests: list[Request]) -> Found:
+    first = requests[0]
+    waited = [each.at_ns - each.received_ns for each in requests]
+    lines = [_ending(history, first)]
+    if len(requests) > 1:
+        shown = listed(history.when(each.received_ns) for each in requests)
+        lines.append(f"Such requests were received at {shown}; they waited for {duration(max(waited))} at most.")
+    if rule_id:
+        lines.append(f"Fault rule {rule_id} hit them.")
+    by_rule = f", by fault rule {rule_id}" if rule_id else ""
+    title = f"{counted(len(requests), f'{api} request')} of client {client} got no response{by_rule}"
+    names = [client, *topics_of(requests), *filter(None, (rule_id, first.group_id, first.transactional_id))]
+    severity: Severity = "warning" if _recovered(history, requests) else "error"
+    return Found("unanswered-request", severity, title, "\n".join(lines), first.received_ns, seqs(requests), names)
+
+
+def _ending(history: History, request: Request) -> str:
+    waited_ns = request.at_ns - request.received_ns
+    closed = history.closed.get(request.connection)
+    when = history.when(request.at_ns)
+    if closed is None:
+        return f"The connection is still open at the end of the trace, {duration(waited_ns)} after the request."
+    if not closed.by_client:
+        reason = f": {closed.reason}" if closed.reason else ""
+        return f"The broker closed the connection at {when}, {duration(waited_ns)} after the request{reason}."
+    text = f"The client closed the connection at {when}, {duration(waited_ns)} after the request"
+    timeout_ms = round(waited_ns / _ROUND_NS) * _ROUND_NS // NS_PER_MS
+    if timeout_ms and abs(waited_ns - timeout_ms * NS_PER_MS) < _SLACK_NS:
+        text += f": probably request.timeout.ms={timeout_ms} (socket.timeout.ms in librdkafka)"
+    return f"{text}."
+
+
+def _recovered(history: History, requests: list[Request]) -> bool:
+    """Return whether the client had a successful response to this API after the last of the requests."""
+    last = requests[-1]
+    later = history.by_api[last.api]
+    return any(
+        one.received_ns > last.received_ns and one.answered_ns is not None and not one.error_codes
+        for one in reversed(later)
+        if client_of(one) == client_of(last)
+    )
