@@ -1,0 +1,59 @@
+// The findings, the most important first, and the differences of two traces.
+
+import { byId, el, setAttribute, setText } from "./dom.js";
+import { counted } from "./format.js";
+import { duration } from "./time.js";
+
+const SIGNS = { error: "!", warning: "▲", info: "i" };
+
+export class Findings {
+  constructor({ trace, selection }, select) {
+    this.selection = selection;
+    this.items = trace.findings.map((finding, number) => item(finding, number, () => select(number)));
+    byId("findings-list").append(...this.items);
+    setText(byId("findings-count"), String(trace.findings.length));
+    byId("findings-none").hidden = this.items.length > 0;
+  }
+
+  show() {
+    this.items.forEach((node, number) => {
+      const isChosen = number === this.selection.finding;
+      if (isChosen && node.firstChild.getAttribute("aria-current") === null) node.scrollIntoView({ block: "nearest" });
+      setAttribute(node.firstChild, "aria-current", isChosen ? "true" : null);
+    });
+  }
+}
+
+function item(finding, number, select) {
+  const [first, ...rest] = finding.text.split("\n");
+  const sign = el("span", { class: "sign" }, SIGNS[finding.severity], el("span", { class: "unseen" }, finding.severity));
+  return el("li", { "data-severity": finding.severity },
+    el("button", { type: "button", class: "finding", click: select }, sign,
+      el("span", { class: "title" }, el("span", { class: "number", "aria-hidden": "true" }, String(number + 1)), finding.title),
+      el("time", {}, duration(finding.at)),
+      el("span", { class: "text" }, first, ...rest.flatMap((line) => [el("br"), line]))));
+}
+
+/** The panel of differences: rows of time and text, the first one first. */
+export class Differences {
+  constructor({ trace, selection }, select) {
+    this.trace = trace;
+    this.selection = selection;
+    this.node = byId("differences-list");
+    const { differences } = trace.data.compare;
+    const [here, there] = trace.sides;
+    setText(byId("differences-what"), `${counted(differences.length, "difference")} of “${here.title}” (this) from “${there.title}” (other).`);
+    this.events = differences.map((each) => (each.bar >= 0 ? each.bar : each.other_bar + trace.firstBars[1]));
+    this.node.append(...differences.map((each, number) => el("li", {},
+      el("button", { type: "button", class: "row", click: () => select(this.events[number]) },
+        el("time", {}, duration(each.at)), el("span", { class: "sign" }, each.bar < 0 ? "+" : each.other_bar < 0 ? "−" : "≠"),
+        el("span", { class: "text" }, each.text)))));
+  }
+
+  show() {
+    [...this.node.children].forEach((node, number) => {
+      const isChosen = this.events[number] === this.selection.event;
+      setAttribute(node.firstChild, "aria-current", isChosen ? "true" : null);
+    });
+  }
+}

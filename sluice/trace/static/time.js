@@ -1,0 +1,78 @@
+// Times and durations of a trace, and the visible part of it.
+
+/** Formats microseconds with three or four digits: 340 µs, 12.3 ms, 1.234 s, 2 min 5.1 s. */
+export function duration(us) {
+  const size = Math.abs(us);
+  if (size === 0) return "0 s";
+  if (size < 1000) return `${Math.round(us)} µs`;
+  if (size < 999_500) return `${trimmed(us / 1000, size < 100_000 ? 1 : 0)} ms`;
+  if (size < 60e6) return `${trimmed(us / 1e6, 3)} s`;
+  return `${Math.floor(us / 60e6)} min ${trimmed((us % 60e6) / 1e6, 1)} s`;
+}
+
+function trimmed(number, digits) {
+  return String(Number(number.toFixed(digits)));
+}
+
+/** Returns the first round step (1, 2 or 5 times a power of ten) that is at least `least`. */
+export function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= least);
+}
+
+const LEAST_SPAN = 20;
+const MARGIN = 0.02; // of the trace, before and after it
+
+/** The visible part of the time axis, in microseconds, and its width in pixels. */
+export class View {
+  constructor(end) {
+    this.end = end;
+    this.width = 1;
+    this.fit();
+  }
+
+  fit() {
+    this.show(-this.end * MARGIN, this.end * (1 + MARGIN));
+  }
+
+  get isFitted() {
+    return this.span >= this.end * (1 + 2 * MARGIN) - 1;
+  }
+
+  x(at) {
+    return ((at - this.start) / this.span) * this.width;
+  }
+
+  at(x) {
+    return this.start + (x / this.width) * this.span;
+  }
+
+  show(from, until) {
+    const most = this.end * (1 + 2 * MARGIN);
+    this.span = Math.min(Math.max(until - from, LEAST_SPAN), most);
+    const first = -this.end * MARGIN;
+    const middle = (from + until) / 2;
+    this.start = Math.min(Math.max(middle - this.span / 2, first), first + most - this.span);
+  }
+
+  pan(us) {
+    this.show(this.start + us, this.start + us + this.span);
+  }
+
+  /** Zooms in if `factor` is below 1; the time `around` keeps its place. */
+  zoom(factor, around) {
+    const span = Math.max(this.span * factor, LEAST_SPAN);
+    const start = around - ((around - this.start) / this.span) * span;
+    this.show(start, start + span);
+  }
+
+  /** Moves, and zooms if needed, until a range is visible and neither tiny nor cut. */
+  reveal(from, until) {
+    const isInside = from >= this.start && until <= this.start + this.span;
+    const share = (until - from) / this.span;
+    if (isInside && share > 0.004) return;
+    const middle = (from + until) / 2;
+    const span = share > 0.004 && share < 0.8 ? this.span : Math.max((until - from) * 6, this.end / 200, 2000);
+    this.show(middle - span / 2, middle + span / 2);
+  }
+}
