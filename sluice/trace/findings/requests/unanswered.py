@@ -1,7 +1,7 @@
 """Requests without a response: no handler answered, or the connection ended first.
 
-Silent for waits that the end of a connection cuts short: a Fetch up to its `max_wait_ms`, and JoinGroup and SyncGroup in a rebalance
-that just began.
+Silent for waits that the end of a connection cuts short: a Fetch up to its `max_wait_ms`, and JoinGroup and SyncGroup
+in a rebalance that just began.
 """
 
 from collections.abc import Iterator
