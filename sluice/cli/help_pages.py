@@ -98,6 +98,16 @@ PAGES = {
         ),
         {0: "No finding is at least as severe as --fail-on.", 1: "A finding is, or SOURCE could not be read."},
     ),
+    "trace": Page(
+        (
+            (
+                "sluice trace http://127.0.0.1:9644 -o run.html",
+                "Write what a running broker recorded, as one HTML file.",
+            ),
+            ("sluice trace failed.ndjson --compare passed.ndjson -o run.html", "Show two runs side by side."),
+            ("sluice trace run.ndjson --perfetto run.json", "Write a trace that ui.perfetto.dev opens."),
+        ),
+    ),
     "quota": Page((("sluice quota list", "List all quotas."),)),
     "quota list": Page(
         (

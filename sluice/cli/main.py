@@ -30,6 +30,7 @@ COMMANDS = {
     "run": "Run a scenario.",
     "scenario": "List, show and run scenarios.",
     "journal": "Show and export events.",
+    "trace": "Show what happened on a time axis, from a journal.",
     "lint": "Judge the settings and the behaviour of clients by a journal.",
     "audit": "Measure how clients behave when brokers fail.",
     "fleet": "Simulate what thousands to millions of clients do when a broker fails.",
