@@ -1,6 +1,6 @@
 """Handmade journals of connections, requests and changes of state with given times."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, count
 
 import msgspec
@@ -270,6 +270,15 @@ class Journal:
                 after=after,
             )
         )
+
+    def of_cluster(self, kind: Callable[..., AnyEvent], at_ms: float, *, broker: int = -1, **fields: object) -> None:
+        """Add an event without a client, such as a LeaderChange."""
+        self._events.append(kind(seq=self._seq, at_ns=ns(at_ms), broker=broker, **fields))
+
+    def of_client(self, kind: Callable[..., AnyEvent], at_ms: float, *, broker: int = 1, **fields: object) -> None:
+        """Add another event of the latest connection, such as a Fault with its fields."""
+        identity = self._identity(self._latest, broker, f"{self.host}:{40000 + self._latest}")
+        self._events.append(kind(seq=self._seq, at_ns=ns(at_ms), **{**identity, **fields}))
 
     @property
     def _seq(self) -> int:

@@ -6,9 +6,9 @@ finding whose names (client, topic, group, rule) are in the text of the failed a
 
 from collections.abc import Callable, Iterable, Sequence
 
-from .clients import connections_refused, lost_events, no_requests, unclosed_client
+from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
 from .cluster import broker_states, elections, rule_hits, rule_never_fired, transactions
-from .groups import commit_went_back, member_lost, nothing_read, rebalance_loop
+from .groups import commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
 from .history import Found, History
 from .requests import (
     authorization_failed,
@@ -30,6 +30,8 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
     not_retriable.find,
     transactions.find,
     nothing_read.find,
+    nothing_produced.find,
+    without_offsets.find,
     member_lost.find,
     rebalance_loop.find,
     commit_went_back.find,

@@ -21,12 +21,14 @@ from sluice.journal_events import ConnectionOpened, Request, RuleChange
 from sluice.protocol.entities import RequestEntities
 from sluice.trace.described import counted, rule_text
 from sluice.trace.findings.closest import Condition, closest
-from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, grouped, topics_of
+from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, duration, grouped, topics_of
 
 _CONDITIONS = (
     *("broker", "api", "client_id", "software_name", "software_version", "principal", "listener"),
-    *("topic", "partition", "group", "transactional_id", "connection_older_than", "connection_younger_than"),
+    *("topic", "partition", "group", "transactional_id"),
 )
+_AGES = {"connection_older_than": "above", "connection_younger_than": "below"}
+_ABSENT = "not in the request"
 _FREQUENCY = ("request", "probability", "times", "during", "on", "schedule")
 
 
@@ -112,6 +114,11 @@ def _conditions(history: History, rule: Rule) -> list[Condition]:
         for name in _CONDITIONS
         if getattr(rule, name) is not None
     ]
+    for name, side in _AGES.items():
+        if getattr(rule, name) is not None:
+            holds = partial(_holds, _alone(rule, name), opened_ns)
+            expected = f"{side} {getattr(rule, name)}"
+            found.append(Condition("the connection's age", expected, partial(_age_text, opened_ns), holds))
     if rule.version is not None:
         first, last = Match(Conditions(api=rule.api, version=rule.version)).versions
         found.append(Condition("version", str(rule.version), _version, lambda one: first <= one.version <= last))
@@ -142,7 +149,6 @@ def _holds(match: Match, opened_ns: dict[int, int], request: Request) -> bool:
         request.principal,
         request.listener,
     )
-    age_ms = (request.received_ns - opened_ns.get(request.connection, request.received_ns)) / NS_PER_MS
     named = RequestEntities(
         [(one.topic, one.partition) for one in request.partitions],
         [request.group_id] if request.group_id else [],
@@ -153,20 +159,26 @@ def _holds(match: Match, opened_ns: dict[int, int], request: Request) -> bool:
         match.hits_route(request.broker, request.api_key, request.version)
         and match.hits_client(client)
         and match.hits_names(named)
-        and match.hits_age(age_ms)
+        and match.hits_age(_age_ns(opened_ns, request) / NS_PER_MS)
     )
+
+
+def _age_ns(opened_ns: dict[int, int], request: Request) -> int:
+    return request.received_ns - opened_ns.get(request.connection, request.received_ns)
+
+
+def _age_text(opened_ns: dict[int, int], request: Request) -> str:
+    return duration(_age_ns(opened_ns, request))
 
 
 def _actual(name: str, request: Request) -> str:
     match name:
-        case "broker" | "api" | "client_id" | "software_name" | "software_version" | "principal" | "listener":
-            return str(getattr(request, name)) or '""'
         case "topic":
-            return ", ".join(topics_of([request])) or "not in the request"
+            return ", ".join(topics_of([request])) or _ABSENT
         case "partition":
-            return ", ".join(str(one.partition) for one in request.partitions) or "not in the request"
+            return ", ".join(str(one.partition) for one in request.partitions) or _ABSENT
         case "group":
-            return request.group_id or "not in the request"
+            return request.group_id or _ABSENT
         case "transactional_id":
-            return request.transactional_id or "not in the request"
-    return "another"
+            return request.transactional_id or _ABSENT
+    return str(getattr(request, name)) or '""'

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sluice.journal_events import Request, TransactionState
 from sluice.protocol.errors import ErrorCode, name_of
 from sluice.trace.findings.history import Found, History, client_of, duration, grouped, number_value, seqs
+from sluice.trace.model import Severity
 
 _ABORTS = frozenset({"PrepareAbort", "PrepareEpochFence"})
 FENCED_CODES = frozenset(
@@ -13,14 +14,14 @@ FENCED_CODES = frozenset(
 
 
 def find(history: History) -> Iterator[Found]:
-    for transactional_id, states in grouped(history.of(TransactionState), lambda one: one.transactional_id).items():
+    for states in grouped(history.of(TransactionState), lambda one: one.transactional_id).values():
         began: TransactionState | None = None
         for state in states:
             if state.after == "Ongoing":
                 began = state
             elif state.after in _ABORTS and began is not None:
-                if not _was_requested(history, transactional_id, began.at_ns, state.at_ns):
-                    yield _timed_out(history, began, state)
+                ends = _ends(history, began, state)
+                yield _aborted(history, began, state, ends[-1]) if ends else _timed_out(history, began, state)
                 began = None
             else:
                 began = None
@@ -29,10 +30,25 @@ def find(history: History) -> Iterator[Found]:
     yield from _fenced(history)
 
 
-def _was_requested(history: History, transactional_id: str, from_ns: int, until_ns: int) -> bool:
-    """Return whether a client ended the transaction, or initialized its id again, which aborts it."""
-    ends = history.apis("EndTxn", "InitProducerId")
-    return any(each.transactional_id == transactional_id and from_ns <= each.received_ns <= until_ns for each in ends)
+def _ends(history: History, began: TransactionState, ended: TransactionState) -> list[Request]:
+    """Return the requests that ended a transaction, or initialized its id again, which aborts it."""
+    return [
+        each
+        for each in history.apis("EndTxn", "InitProducerId")
+        if each.transactional_id == began.transactional_id and began.at_ns <= each.received_ns <= ended.at_ns
+    ]
+
+
+def _aborted(history: History, began: TransactionState, ended: TransactionState, request: Request) -> Found:
+    name, client = began.transactional_id, client_of(request)
+    title = f"Transaction {name} was aborted by client {client}"
+    text = (
+        f"{request.api} at {history.when(request.received_ns)}, {duration(ended.at_ns - began.at_ns)} after its first "
+    )
+    text += "partition was added. Readers with isolation.level=read_committed do not get its records."
+    seqs_shown = [request.seq, began.seq, ended.seq]
+    severity: Severity = "info" if request.api == "EndTxn" else "warning"
+    return Found("transaction-aborted", severity, title, text, request.received_ns, seqs_shown, [name, client])
 
 
 def _timed_out(history: History, began: TransactionState, ended: TransactionState) -> Found:

@@ -152,7 +152,7 @@ def _silently_expired(history: History, member: _Member) -> Found | None:
     """Return the finding of a member that stopped without a word, so that its group rebalanced."""
     last = member.requests[-1]
     session_ns = member.timeout_ns("session_timeout_ms")
-    has_left = last.api == "LeaveGroup" or number_value(last.sent, "member_epoch") in _LEFT_EPOCHS
+    has_left = last.api == "LeaveGroup" or last.sent.get("member_epoch") in _LEFT_EPOCHS
     if has_left or session_ns <= 0:
         return None
     due_ns = max(last.received_ns, last.at_ns) + session_ns

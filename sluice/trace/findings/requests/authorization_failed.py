@@ -33,4 +33,5 @@ def find(history: History) -> Iterator[Found]:
             title = f"{first.principal} is not authorized for {api} {listed(named)}".strip() + by_rule
         text = f"{counted(len(alike), 'request')} of client {client} failed with {codes}, from "
         text += f"{history.when(first.received_ns)}."
-        yield Found("authorization-failed", "error", title, text, first.received_ns, seqs(alike), [client, *named])
+        kind = "authentication-failed" if api in _AUTHENTICATION else "authorization-failed"
+        yield Found(kind, "error", title, text, first.received_ns, seqs(alike), [client, *named])

@@ -1,0 +1,49 @@
+"""Partitions without a leader, and records lost at an election."""
+
+import pytest
+
+from sluice.journal_events import LeaderChange
+from sluice.trace.findings.cluster.elections import find
+from tests.support.journals import Journal
+from tests.support.trace_findings import Make, found, kinds
+
+
+def change(journal: Journal, at_ms: float, before: int, after: int, *, lost: int = 0, partition: int = 0) -> None:
+    fields = {
+        "topic": "t",
+        "partition": partition,
+        "before": before,
+        "leader_epoch": 1,
+        "isr": [1],
+        "lost_records": lost,
+    }
+    journal.of_cluster(LeaderChange, at_ms, broker=after, **fields)
+
+
+def gap(until_ms: float | None) -> Make:
+    def make(journal: Journal) -> None:
+        change(journal, 1, 1, -1)
+        change(journal, 1, 1, -1, partition=1)
+        for partition in () if until_ms is None else (0, 1):
+            change(journal, until_ms or 0, -1, 2, partition=partition)
+
+    return make
+
+
+CASES = [
+    ("records lost", lambda journal: change(journal, 1, 1, 2, lost=3), [("lost-records", "error")]),
+    ("no leader until the end", gap(None), [("election-without-leader", "error")]),
+    ("no leader for 2 s", gap(2_001), [("election-without-leader", "error")]),
+    ("no leader for 500 ms", gap(501), [("election-without-leader", "info")]),
+    ("a leader moved", lambda journal: change(journal, 1, 1, 2), []),
+]
+
+
+@pytest.mark.parametrize(("make", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_elections(make: Make, expected: list[tuple[str, str]]) -> None:
+    assert kinds(found(find, make)) == expected
+
+
+def test_partitions_of_a_topic_are_one_finding() -> None:
+    (one,) = found(find, gap(2_001))
+    assert one.title == "t-0, t-1 had no leader for 2,000 ms"

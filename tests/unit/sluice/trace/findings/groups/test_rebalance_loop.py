@@ -1,0 +1,44 @@
+"""Groups that rebalance again and again."""
+
+import pytest
+
+from sluice.trace.findings.groups.rebalance_loop import find
+from tests.support.journals import Journal
+from tests.support.trace_findings import Make, found
+
+
+def rebalances(*members: int, left: int = 0) -> Make:
+    """Return rebalances that end with these numbers of members; `left` members leave."""
+
+    def make(journal: Journal) -> None:
+        for number, count in enumerate(members):
+            at_ms = 1_000 * number
+            sent = {"member_id": "m", "reason": "rebalance"}
+            journal.request("JoinGroup", at_ms, at_ms + 8, group_id="g", sent=sent)
+            journal.group_state(at_ms, "Stable", "PreparingRebalance", members=count)
+            journal.group_state(at_ms + 5, "PreparingRebalance", "CompletingRebalance", members=count)
+            journal.group_state(at_ms + 6, "CompletingRebalance", "Stable", members=count)
+        for number in range(left):
+            journal.request("LeaveGroup", 500 + 1_000 * number, 501 + 1_000 * number, group_id="g")
+
+    return make
+
+
+def test_a_loop() -> None:
+    (one,) = found(find, rebalances(1, 1, 1, 1))
+    assert (one.id, one.severity, one.title) == ("rebalance-loop", "error", "Group g rebalances again and again")
+    assert "4 rebalances in 3,000 ms" in one.text
+    assert "4 of app" in one.text
+    assert "rebalance (4)" in one.text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(rebalances(1, 2, 3, 4, 5), id="members are added"),
+        pytest.param(rebalances(4, 3, 2, 1, left=3), id="members leave"),
+        pytest.param(rebalances(1, 1, 1), id="two without a cause"),
+    ],
+)
+def test_silent(make: Make) -> None:
+    assert not found(find, make)

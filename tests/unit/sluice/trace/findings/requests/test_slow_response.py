@@ -1,0 +1,41 @@
+"""Responses that took long."""
+
+import pytest
+
+from sluice.trace.findings.requests.slow_response import find
+from tests.support.journals import Journal
+from tests.support.trace_findings import Make, found
+
+
+def took(api: str, ms: float, *, throttle_ms: int = 0, rule_id: str = "", **sent: int) -> Make:
+    return lambda journal: journal.request(api, 0, ms, throttle_ms=throttle_ms, rule_id=rule_id, sent=sent)
+
+
+def twice(journal: Journal) -> None:
+    for at_ms in (0, 5_000):
+        journal.request("Produce", at_ms, at_ms + 2_000)
+
+
+CASES = [
+    ("a Produce", took("Produce", 2_000), ["1 Produce request of client app took up to 2,000 ms"]),
+    ("two", twice, ["2 Produce requests of client app took up to 2,000 ms"]),
+    (
+        "by a rule",
+        took("Metadata", 2_000, rule_id="r"),
+        ["1 Metadata request of client app took up to 2,000 ms, by fault rule r"],
+    ),
+    (
+        "a Fetch above its wait",
+        took("Fetch", 2_000, max_wait_ms=500),
+        ["1 Fetch request of client app took up to 2,000 ms"],
+    ),
+    ("a Fetch within its wait", took("Fetch", 5_000, max_wait_ms=5_000), []),
+    ("a Fetch of an older journal", took("Fetch", 5_000), []),
+    ("throttled before the response", took("Produce", 2_000, throttle_ms=1_900), []),
+    ("fast", took("Produce", 900), []),
+]
+
+
+@pytest.mark.parametrize(("make", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_slow_responses(make: Make, titles: list[str]) -> None:
+    assert [one.title for one in found(find, make)] == titles

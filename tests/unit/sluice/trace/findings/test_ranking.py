@@ -1,0 +1,52 @@
+"""The order of findings."""
+
+import pytest
+
+from sluice.journal_events import Gap
+from sluice.trace.findings.ranking import FINDERS, ranked
+from tests.support.journals import Journal
+from tests.support.trace_findings import history_of
+
+NOT_LEADER, TOO_LARGE = 6, 10
+
+
+def events(journal: Journal) -> None:
+    journal.of_cluster(Gap, 0, lost=1)
+    journal.throttle(2, 5)
+    journal.request("Produce", 3, 3_000, errors=[TOO_LARGE])
+    journal.beside(client_id="other").batch(1, 2, errors=[NOT_LEADER])
+
+
+@pytest.mark.parametrize(
+    ("failure", "ids"),
+    [
+        pytest.param(
+            "", ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"], id="severity"
+        ),
+        pytest.param(
+            "client other got nothing",
+            ["retries-ended", "not-retriable", "slow-response", "lost-events", "throttled"],
+            id="named in the failure",
+        ),
+    ],
+)
+def test_order(failure: str, ids: list[str]) -> None:
+    assert [one.id for _, one in ranked([history_of(events, after_ms=60_000)], failure)] == ids
+
+
+def test_findings_of_several_clusters_have_their_numbers() -> None:
+    histories = [history_of(lambda journal: journal.request("Produce", 1, 2)), history_of(events)]
+    assert {number for number, _ in ranked(histories)} == {1}
+
+
+def test_nothing_is_found_in_an_ordinary_run() -> None:
+    def make(journal: Journal) -> None:
+        journal.connection(0, 50, by_client=True, answers=True)
+        journal.batch(5, 6, sequence=0)
+        journal.batch(10, 11, sequence=1)
+
+    assert not ranked([history_of(make)])
+
+
+def test_every_finder_is_listed_once() -> None:
+    assert len(set(FINDERS)) == len(FINDERS)
