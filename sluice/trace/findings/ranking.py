@@ -7,7 +7,7 @@ finding whose names (client, topic, group, rule) are in the text of the failed a
 from collections.abc import Callable, Iterable, Sequence
 
 from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
-from .cluster import broker_states, elections, rule_hits, rule_never_fired, transactions
+from .cluster import broker_states, elections, leaders_moved, rule_hits, rule_never_fired, transactions
 from .groups import commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
 from .history import Found, History
 from .requests import (
@@ -39,9 +39,10 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
     unanswered.find,
     throttled.find,
     slow_response.find,
+    broker_states.find,
     unclosed_client.find,
     rule_hits.find,
-    broker_states.find,
+    leaders_moved.find,
     lost_events.find,
 )
 _SEVERITIES = ("error", "warning", "info")

@@ -25,6 +25,8 @@ def find(history: History) -> Iterator[Found]:
                 yield _finding(history, client, inits[0], lookups, "initialized a producer id")
             elif lookups:
                 yield _finding(history, client, lookups[0], lookups, "looked up the topic")
+            elif {one.api for one in requests} == {"ApiVersions"} and not any(one.rule_id for one in requests):
+                yield _finding(history, client, requests[0], [], "connected")
 
 
 def _finding(history: History, client: str, first: Request, lookups: list[Request], did: str) -> Found:

@@ -38,6 +38,12 @@ _OF_MEMBERS = (
     *("ConsumerGroupHeartbeat",),
 )
 _SLACK = 1.5  # an expiration is noticed by the end of a rebalance
+_CLOSES_WITHIN_NS = 500 * NS_PER_MS  # a consumer that is closed leaves, and disconnects
+_HEARTBEAT_INTERVAL_NS = 3_000 * NS_PER_MS  # Kafka's default
+_REMEDY = (
+    "If the time between two polls was above max.poll.interval.ms, process fewer records per poll (max.poll.records), "
+    "or increase the interval."
+)
 _LEFT_EPOCHS = (-1, -2)  # of a ConsumerGroupHeartbeat (KIP-848)
 
 
@@ -66,7 +72,7 @@ def find(history: History) -> Iterator[Found]:
             yield _rejected(history, member, failed, members)
         elif (found := _silently_expired(history, member)) is not None:
             yield found
-        yield from _left_late(history, member)
+    yield from _left_late(history)
 
 
 def _members(history: History) -> list[_Member]:
@@ -170,17 +176,23 @@ def _silently_expired(history: History, member: _Member) -> Found | None:
     text = f"Its last request was {last.api} at {history.when(last.received_ns)}; the group removed it at "
     text += f"{history.when(at_ns)}. session.timeout.ms is {session_ns // NS_PER_MS}. "
     text += "The consumer ended without leaving the group, was blocked, or was disconnected."
+    if session_ns <= _HEARTBEAT_INTERVAL_NS:
+        text += " heartbeat.interval.ms (default 3000) has to be below a third of the session timeout."
     names = [member.client, member.group_id, member.member_id]
     return Found("member-expired", "warning", title, text, at_ns, [last.seq, rebalanced[0].seq], names)
 
 
-def _left_late(history: History, member: _Member) -> Iterator[Found]:
-    for request in member.requests:
+def _left_late(history: History) -> Iterator[Found]:
+    for request in history.apis("LeaveGroup"):
         reason = text_value(request.sent, "reason")
-        if request.api == "LeaveGroup" and "poll" in reason:
-            title = f"Client {member.client} left group {member.group_id}: it polled too late"
-            text = f'At {history.when(request.received_ns)}, it left with the reason "{reason}". '
-            text += "The time between two polls was above max.poll.interval.ms: process fewer records per poll "
-            text += "(max.poll.records), or increase the interval."
-            names = [member.client, member.group_id]
+        client, names = client_of(request), [client_of(request), request.group_id]
+        closed = history.closed.get(request.connection)
+        if "poll" in reason:
+            title = f"Client {client} left group {request.group_id}: it polled too late"
+            text = f'At {history.when(request.received_ns)}, it left with the reason "{reason}". {_REMEDY}'
             yield Found("poll-too-late", "error", title, text, request.received_ns, [request.seq], names)
+        elif not reason and (closed is None or closed.at_ns - request.at_ns > _CLOSES_WITHIN_NS):
+            title = f"Client {client} left group {request.group_id}, and stayed connected"
+            text = f"At {history.when(request.received_ns)}, it left without a reason: it polled too late, or it "
+            text += f"unsubscribed. {_REMEDY}"
+            yield Found("poll-too-late", "warning", title, text, request.received_ns, [request.seq], names)

@@ -121,9 +121,14 @@ def _read_elsewhere(history: History, readers: list[_Reader]) -> Iterator[Found]
     unread = {place: request for place, request in unread.items() if not place[0].startswith(_INTERNAL)}
     if not unread:
         return
-    names = {"{}-{}".format(*place): place for place in unread}
+    members = {client_of(one) for one in history.apis("JoinGroup", "ConsumerGroupHeartbeat")}
     for client, of_client in grouped(readers, lambda reader: reader.client).items():
         if any(reader.bytes or reader.reads[-1].fetched.high_watermark > 0 for reader in of_client):
+            continue
+        # Of the topics of a group, other members read the other partitions.
+        own = {reader.place[0] for reader in of_client} if client in members else set()
+        names = {"{}-{}".format(*place): place for place in unread if place[0] not in own}
+        if not names:
             continue
         empty = [reader.name for reader in of_client]
         near = get_close_matches(empty[0], names, n=1, cutoff=0) or [*names]

@@ -1,7 +1,8 @@
-"""A group that rebalances again and again, although no member is added and none leaves."""
+"""A group that rebalances again and again: without a cause, or as members come and go."""
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from sluice.journal_events import GroupState
 from sluice.trace.findings.history import (
@@ -15,7 +16,7 @@ from sluice.trace.findings.history import (
     text_value,
 )
 
-_LEAST = 3  # rebalances without a cause
+_LEAST = 3  # rebalances without a cause, or returns of members
 _BEGINS = frozenset({"PreparingRebalance", "Assigning"})
 _ENDS = frozenset({"CompletingRebalance", "Stable", "Reconciling"})
 
@@ -23,23 +24,36 @@ _ENDS = frozenset({"CompletingRebalance", "Stable", "Reconciling"})
 def find(history: History) -> Iterator[Found]:
     for group_id, states in grouped(history.of(GroupState), lambda event: event.group_id).items():
         begun = [event for event in states if event.after in _BEGINS and event.before not in _BEGINS]
-        most, growths = 0, 0
-        for event in states:
-            if event.after in _ENDS and event.members > most:
-                most, growths = event.members, growths + 1
+        sizes = [event.members for event in states if event.after in _ENDS]
+        rises = sum(1 for before, after in pairwise((0, *sizes)) if after > before)
         left = sum(1 for one in history.apis("LeaveGroup") if one.group_id == group_id and not one.error_codes)
-        loops = len(begun) - growths - left
+        loops = len(begun) - rises - left
         if loops >= _LEAST:
-            yield _finding(history, group_id, begun, loops)
+            cause = f"{loops} of them without a new member or one that left"
+            yield _finding(history, group_id, begun, cause)
+        elif (returns := _returns(states)) >= _LEAST:
+            cause = f"members came back {returns} times after others had left"
+            yield _finding(history, group_id, begun, cause)
 
 
-def _finding(history: History, group_id: str, begun: list[GroupState], loops: int) -> Found:
+def _returns(states: list[GroupState]) -> int:
+    """Return how often the number of members rose after it had fallen."""
+    returns, before, has_fallen = 0, 0, False
+    for event in states:
+        if event.members > before and has_fallen:
+            returns, has_fallen = returns + 1, False
+        has_fallen = has_fallen or event.members < before
+        before = event.members
+    return returns
+
+
+def _finding(history: History, group_id: str, begun: list[GroupState], cause: str) -> Found:
     first, last = begun[0], begun[-1]
     joins = [one for one in history.apis("JoinGroup") if one.group_id == group_id]
     clients = Counter(map(client_of, joins))
     reasons = Counter(filter(None, (text_value(one.sent, "reason") for one in joins)))
     text = f"{len(begun)} rebalances in {duration(last.at_ns - first.at_ns)}, from {history.when(first.at_ns)}; "
-    text += f"{loops} of them without a new member or one that left."
+    text += f"{cause}."
     if clients:
         text += f" JoinGroup requests: {listed(f'{number} of {name}' for name, number in clients.most_common())}."
     if reasons:

@@ -4,7 +4,18 @@ from collections.abc import Iterator
 
 from sluice.journal_events import NO_ID, Request
 from sluice.trace.described import has_failed
-from sluice.trace.findings.history import NS_PER_S, Found, History, client_of, duration, grouped, listed, topics_of
+from sluice.trace.findings.history import (
+    NS_PER_S,
+    Found,
+    History,
+    client_of,
+    duration,
+    grouped,
+    listed,
+    seqs,
+    topics_of,
+)
+from sluice.trace.model import Severity
 
 _COMMITS = ("OffsetCommit", "TxnOffsetCommit")
 _MEMBERS = ("JoinGroup", "ConsumerGroupHeartbeat")
@@ -25,7 +36,7 @@ def find(history: History) -> Iterator[Found]:
             if other != group_id and shared:
                 yield _another_group(history, group_id, other, first, earlier[-1], shared[0])
                 break
-    yield from _nothing_committed(history, commits)
+    yield from _nothing_committed(history, commits, lookups)
 
 
 def _another_group(history: History, group_id: str, other: str, lookup: Request, commit: Request, topic: str) -> Found:
@@ -39,7 +50,9 @@ def _another_group(history: History, group_id: str, other: str, lookup: Request,
     return Found("group-without-offsets", "warning", title, text, lookup.received_ns, shown, names)
 
 
-def _nothing_committed(history: History, commits: dict[str, list[Request]]) -> Iterator[Found]:
+def _nothing_committed(
+    history: History, commits: dict[str, list[Request]], lookups: dict[str, list[Request]]
+) -> Iterator[Found]:
     joins = grouped((one for one in history.apis(*_MEMBERS) if not has_failed(one)), lambda one: one.group_id)
     for group_id, requests in joins.items():
         clients = {client_of(one) for one in requests}
@@ -49,7 +62,10 @@ def _nothing_committed(history: History, commits: dict[str, list[Request]]) -> I
             if client_of(one) in clients
             and any(each.fetched is not None and each.fetched.bytes for each in one.partitions)
         ]
-        if not reads or group_id in commits or history.end_ns - reads[0].received_ns < _LONG_NS:
+        if not reads or group_id in commits:
+            continue
+        again = [one for one in lookups.get(group_id, ()) if one.received_ns > reads[0].received_ns]
+        if not again and history.end_ns - reads[0].received_ns < _LONG_NS:
             continue
         first = reads[0]
         client = client_of(first)
@@ -58,6 +74,11 @@ def _nothing_committed(history: History, commits: dict[str, list[Request]]) -> I
             f"Client {client} got records of {listed(topics_of(reads))} from {history.when(first.received_ns)} on. The "
         )
         text += f"group committed nothing within {duration(history.end_ns - first.received_ns)}. "
-        text += "Its next start reads the same records, or none of them."
+        if again:
+            when = history.when(again[0].received_ns)
+            text += f"Client {client_of(again[0])} fetched its offsets at {when}, and found none."
+        else:
+            text += "Its next start reads the same records, or none of them."
         names = [client, group_id, *topics_of(reads)]
-        yield Found("nothing-committed", "info", title, text, first.received_ns, [first.seq], names)
+        severity: Severity = "warning" if again else "info"
+        yield Found("nothing-committed", severity, title, text, first.received_ns, seqs([first, *again[:1]]), names)

@@ -88,15 +88,14 @@ def _finding(history: History, client: str, api: str, ending: str, alike: list[_
     titles = {
         "gave up": f"Client {client} gave up {subject} after {count}",
         "was closed": f"Client {client} was closed while it retried {subject}",
-        "is retrying": f"Client {client} is still retrying {subject} at the end",
+        "is retrying": f"{subject} of client {client} did not succeed until the end, in {count}",
     }
     span = f"{count} in {duration(chain.elapsed_ns)}, from {history.when(first.received_ns)}"
     lines = [f"{span}. Outcomes: {_outcomes(attempts)}."]
     rules = [*dict.fromkeys(each.rule_id for each in attempts if each.rule_id)]
     if rules:
         lines.append(f"Hit by fault rule {listed(rules)}.")
-    if ending == "gave up":
-        lines.append(_setting(chain))
+    lines.append(_setting(chain, "This fits" if ending == "gave up" else "If the client gave up, this fits"))
     if len(alike) > 1:
         lines.append(f"The same happened to {counted(len(alike) - 1, 'other request')} of this client.")
     names = [client, *topics_of(attempts), *rules, *filter(None, (first.group_id, first.transactional_id))]
@@ -110,7 +109,7 @@ def _outcomes(attempts: list[Request]) -> str:
     return listed(f"{len(of_name)} x {name}" for name, of_name in grouped(names, str).items())
 
 
-def _setting(chain: _Chain) -> str:
+def _setting(chain: _Chain, fits: str) -> str:
     """Name the setting that fits the time and the number of attempts."""
     attempts = chain.attempts
     if len(attempts) == 1:
@@ -120,7 +119,7 @@ def _setting(chain: _Chain) -> str:
     if timeout_ms:
         texts.append(_SETTINGS.get(attempts[0].api, _OTHER_SETTING).format(timeout_ms, timeout_ms))
     texts.append(f"retries={len(attempts) - 1}")
-    return f"This fits {', or '.join(texts)}."
+    return f"{fits} {', or '.join(texts)}."
 
 
 def _round_between(least_ns: int, most_ns: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sluice.journal_events import Request
 from sluice.trace.described import counted
+from sluice.trace.findings.groups.absent_members import absent_members
 from sluice.trace.findings.history import (
     NS_PER_MS,
     NS_PER_S,
@@ -15,6 +16,7 @@ from sluice.trace.findings.history import (
     client_of,
     duration,
     grouped,
+    listed,
     number_value,
     seqs,
     topics_of,
@@ -38,7 +40,10 @@ def find(history: History) -> Iterator[Found]:
         text = f"The slowest was received at {history.when(longest.received_ns)}."
         if not rule_id and api in _REASONS:
             text += f" {_REASONS[api]}"
-        names = [client, *topics_of(requests), *filter(None, (rule_id, longest.group_id))]
+        absent = absent_members(history, longest) if api == "JoinGroup" else []
+        if absent:
+            text += f" The last was client {listed(absent)}."
+        names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, longest.group_id))]
         yield Found("slow-response", "warning", title, text, longest.received_ns, seqs(requests), names)
 
 

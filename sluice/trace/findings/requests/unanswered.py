@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sluice.journal_events import Request
 from sluice.trace.described import counted
+from sluice.trace.findings.groups.absent_members import absent_members
 from sluice.trace.findings.history import (
     NS_PER_MS,
     NS_PER_S,
@@ -58,9 +59,14 @@ def _finding(history: History, client: str, api: str, rule_id: str, requests: li
         lines.append(f"Such requests were received at {shown}; they waited for {duration(max(waited))} at most.")
     if rule_id:
         lines.append(f"Fault rule {rule_id} hit them.")
+    elif api == "Produce" and first.sent.get("acks") == -1:
+        lines.append("With acks=all, the response waits for the in-sync replicas.")
+    absent = absent_members(history, requests[-1]) if api == "JoinGroup" else []
+    if absent:
+        lines.append(f"The group waits for a member that does not join: client {listed(absent)}.")
     by_rule = f", by fault rule {rule_id}" if rule_id else ""
     title = f"{counted(len(requests), f'{api} request')} of client {client} got no response{by_rule}"
-    names = [client, *topics_of(requests), *filter(None, (rule_id, first.group_id, first.transactional_id))]
+    names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, first.group_id, first.transactional_id))]
     severity: Severity = "warning" if _recovered(history, requests) else "error"
     return Found("unanswered-request", severity, title, "\n".join(lines), first.received_ns, seqs(requests), names)
 

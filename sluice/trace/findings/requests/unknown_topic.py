@@ -1,4 +1,4 @@
-"""Topics that do not exist, requested by clients; with the name of a similar topic."""
+"""Topics that never exist in the trace, requested by clients; with the name of a similar topic."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ from sluice.trace.findings.history import Found, History, client_of, grouped, se
 _CODES = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INVALID_TOPIC_EXCEPTION}
 )
-_USES = frozenset({"Produce", "Fetch", "ListOffsets"})
+_USES = frozenset({"Metadata", "Produce", "Fetch", "ListOffsets"})
 
 
 def find(history: History) -> Iterator[Found]:
-    known = topics_of(each for each in history.requests if each.api in _USES and not each.error_codes)
+    known = topics_of(each for each in history.requests if each.api in _USES and _CODES.isdisjoint(each.error_codes))
     requests = [each for each in history.failed if not each.rule_id and not _CODES.isdisjoint(each.error_codes)]
     pairs = [(client_of(each), topic, each) for each in requests for topic in topics_of([each]) if topic not in known]
     for (client, topic), of_pair in grouped(pairs, lambda one: one[:2]).items():

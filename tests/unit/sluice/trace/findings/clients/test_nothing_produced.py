@@ -24,7 +24,8 @@ CASES = [
     ("produced", sends("Metadata", "Produce"), []),
     ("a consumer", sends("Metadata", "Fetch"), []),
     ("an admin client", sends("Metadata", "CreateTopics"), []),
-    ("no topic", sends("ApiVersions"), []),
+    ("only connected", sends("ApiVersions"), ["Client app produced nothing"]),
+    ("another client without a topic", sends("ApiVersions", "FindCoordinator"), []),
 ]
 
 

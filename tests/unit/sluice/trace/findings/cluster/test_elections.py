@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.journal_events import LeaderChange
+from sluice.journal_events import BrokerState, LeaderChange
 from sluice.trace.findings.cluster.elections import find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
@@ -30,7 +30,24 @@ def gap(until_ms: float | None) -> Make:
     return make
 
 
+def stopped(*, again: bool = False, moved: bool = False, at_ms: float = 10) -> Make:
+    def make(journal: Journal) -> None:
+        journal.batch(1, 2, topic="t")
+        journal.of_cluster(BrokerState, at_ms, broker=1, state="stopped")
+        if moved:
+            change(journal, 20, 1, 2)
+        if again:
+            journal.of_cluster(BrokerState, 20, broker=1, state="running")
+        journal.request("Metadata", 2_500, 2_501)
+
+    return make
+
+
 CASES = [
+    ("the leader stopped", stopped(), [("election-without-leader", "error")]),
+    ("the leader stopped, and another was elected", stopped(moved=True), []),
+    ("the leader stopped, and started", stopped(again=True), []),
+    ("the leader stopped at the end", stopped(at_ms=2_900), []),
     ("records lost", lambda journal: change(journal, 1, 1, 2, lost=3), [("lost-records", "error")]),
     ("no leader until the end", gap(None), [("election-without-leader", "error")]),
     ("no leader for 2 s", gap(2_001), [("election-without-leader", "error")]),

@@ -26,6 +26,11 @@ def aborted(journal: Journal) -> None:
     journal.transaction_state(21, "Ongoing", "PrepareAbort")
 
 
+def hidden(journal: Journal) -> None:
+    aborted(journal)
+    journal.request("Fetch", 30, 31, sent={"isolation_level": 1})
+
+
 def replaced(journal: Journal) -> None:
     begin(journal)
     journal.beside(client_id="other").request("InitProducerId", 20, 22, transactional_id="tx")
@@ -51,6 +56,7 @@ def by_rule(journal: Journal) -> None:
 CASES = [
     ("timed out", timed_out, [("transaction-timed-out", "error")], "transaction.timeout.ms is 1000"),
     ("aborted by its producer", aborted, [("transaction-aborted", "info")], "EndTxn at +0.020 s"),
+    ("aborted, and read", hidden, [("transaction-aborted", "warning")], "do not get its records"),
     ("aborted by another producer", replaced, [("transaction-aborted", "warning")], "InitProducerId at +0.020 s"),
     ("open at the end", begin, [("transaction-open", "warning")], "since +0.005 s"),
     ("fenced", fenced, [("producer-fenced", "error")], "Client other initialized the transactional id at +0.001 s"),

@@ -78,6 +78,18 @@ def left(journal: Journal) -> None:
     journal.group_state(7_001, "Stable", "PreparingRebalance")
 
 
+def left_silently(journal: Journal) -> None:
+    journal.connection(0)
+    join(journal)
+    leave(journal, 5_000)
+
+
+def left_and_closed(journal: Journal) -> None:
+    journal.connection(0, 5_002, by_client=True)
+    join(journal)
+    leave(journal, 5_000)
+
+
 def healthy(journal: Journal) -> None:
     join(journal)
     for at_ms in range(1_000, 9_000, 1_000):
@@ -90,6 +102,8 @@ CASES = [
     ("expired without noticing", expired_silently, [("member-expired", "warning")], "its last request was heartbeat"),
     ("polled too late", polled_too_late, [("poll-too-late", "error")], "max.poll.interval.ms=5000"),
     ("left for a late poll", left_too_late, [("poll-too-late", "error")], "max.poll.records"),
+    ("left, and stayed connected", left_silently, [("poll-too-late", "warning")], "or it unsubscribed"),
+    ("left, and was closed", left_and_closed, [], ""),
     ("fenced by a twin", fenced, [("member-fenced", "error")], "is i: another consumer has joined with the same id"),
     ("a generation of the past", continued, [("member-lost", "warning")], "illegal_generation"),
     ("an error of a fault rule", by_rule, [], ""),

@@ -32,11 +32,16 @@ def behind(*, offset: int = 2, isolation: int = 1, stable: int = 2, ongoing: boo
     return make
 
 
-def elsewhere(*, high_watermark: int = 0, reads_it: bool = False) -> Make:
+def elsewhere(*, high_watermark: int = 0, reads_it: bool = False, partition: int = -1, is_member: bool = False) -> Make:
     def make(journal: Journal) -> None:
+        if is_member:
+            journal.request("JoinGroup", 1, 2, group_id="g")
         writer = journal.beside(client_id="writer")
-        writer.batch(1, 2, topic="payments")
-        writer.batch(3, 4, topic="orders")
+        if partition >= 0:
+            writer.batch(1, 2, topic="order", partition=partition)
+        else:
+            writer.batch(1, 2, topic="payments")
+            writer.batch(3, 4, topic="orders")
         journal.request("Fetch", 5, 6, partitions=[fetched("order", 0, 0, 0, high_watermark)])
         if reads_it:
             places = [fetched("orders", 0, 0, 9, 1), fetched("payments", 0, 0, 9, 1)]
@@ -57,6 +62,8 @@ CASES = [
     ("all is stable", behind(stable=5), [], ""),
     ("the records are elsewhere", elsewhere(), [("read-elsewhere", "error")], "Client writer produced to orders-0"),
     ("its partition has records", elsewhere(high_watermark=7), [], ""),
+    ("in another partition", elsewhere(partition=1), [("read-elsewhere", "error")], "produced to order-1"),
+    ("in a partition of another member", elsewhere(partition=1, is_member=True), [], ""),
     ("it reads both", elsewhere(reads_it=True), [], ""),
 ]
 

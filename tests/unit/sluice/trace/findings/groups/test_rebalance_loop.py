@@ -32,12 +32,18 @@ def test_a_loop() -> None:
     assert "rebalance (4)" in one.text
 
 
+def test_members_that_come_and_go() -> None:
+    (one,) = found(find, rebalances(1, 2, 1, 2, 1, 2, 1, 2, left=3))
+    assert "members came back 3 times after others had left" in one.text
+
+
 @pytest.mark.parametrize(
     "make",
     [
         pytest.param(rebalances(1, 2, 3, 4, 5), id="members are added"),
         pytest.param(rebalances(4, 3, 2, 1, left=3), id="members leave"),
         pytest.param(rebalances(1, 1, 1), id="two without a cause"),
+        pytest.param(rebalances(1, 2, 1, 2, left=1), id="a member is restarted"),
     ],
 )
 def test_silent(make: Make) -> None:
