@@ -6,10 +6,13 @@ from pathlib import Path
 import click
 
 from sluice.cli.commands import Command, Integer
+from sluice.cli.options import format_option
 from sluice.errors import SluiceError
 from sluice.journal_events import AnyEvent, Gap
+from sluice.text.json_text import json_text
 from sluice.trace.build import build
 from sluice.trace.compare import compare as compared
+from sluice.trace.described import counted
 from sluice.trace.model import Trace
 from sluice.trace.page import render
 from sluice.trace.perfetto import perfetto as perfetto_of
@@ -30,6 +33,7 @@ _LAST = 16384  # events in the journal of sluice.Broker
 @click.option("--compare", metavar="SOURCE", help="Source of another run to show beside, such as one that passed.")
 @click.option("--last", type=Integer(1), default=_LAST, show_default=True, metavar="N", help="Number of latest events.")
 @click.option("--title", help="Title of the trace.  [default: SOURCE]")
+@format_option
 @click.option("--token", help="Token of the admin port (sluice.admin.token).")
 def trace(
     source: str,
@@ -38,6 +42,7 @@ def trace(
     compare: str | None,
     last: int,
     title: str | None,
+    output_format: str,
     token: str | None,
 ) -> None:
     """Show what happened on a time axis, and print what a reader should look at first.
@@ -52,7 +57,7 @@ def trace(
         _write(output, render(found).encode())
     if perfetto is not None:
         _write(perfetto, perfetto_of(found))
-    click.echo("\n".join(_lines(found)))
+    click.echo(json_text(_summary(found)) if output_format == "json" else "\n".join(_lines(found)))
 
 
 def _read(source: str, last: int, title: str | None, token: str | None) -> Trace:
@@ -72,17 +77,24 @@ def _read(source: str, last: int, title: str | None, token: str | None) -> Trace
     return build([Recorded("", list(events))], Run(title or source))
 
 
+def _summary(found: Trace) -> dict[str, object]:
+    """Return what is printed, as JSON."""
+    summary = {"title": found.title, "start_ns": found.start_ns, "end_us": found.end, "findings": found.findings}
+    return summary if found.compare is None else {**summary, "differences": found.compare.differences}
+
+
 def _lines(found: Trace) -> list[str]:
     """Return a summary, the findings, and the first difference."""
     requests = sum(1 for number in found.bars.correlation_id if number >= 0)
-    lines = [f"{found.title}: {requests:,} requests in {found.end / 1e6:,.1f} s, {len(found.findings)} findings"]
+    lines = [f"{found.title}: {counted(requests, 'request')} in {found.end / 1e6:,.1f} s, "]
+    lines[0] += counted(len(found.findings), "finding")
     for finding in found.findings:
         lines.append(f"{finding.severity}: {finding.title}")
         lines += (f"  {line}" for line in finding.text.splitlines())
     if found.compare is not None:
         differences = found.compare.differences
         lines += (f"first difference: +{one.at / 1e6:.3f} s {one.text}" for one in differences[:1])
-        lines += [f"and {len(differences) - 1} more"] if len(differences) > 1 else []
+        lines += [f"  and {counted(len(differences) - 1, 'other difference')}"] if len(differences) > 1 else []
         lines += [] if differences else ["no difference"]
     return lines
 

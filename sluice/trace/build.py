@@ -11,7 +11,7 @@ from .findings.history import Found, History
 from .findings.ranking import ranked
 from .lanes import LaneTable
 from .model import NONE, VERSION, Bars, Failure, Finding, Marks, Outcome, Phase, Trace
-from .recording import Recorded, Run
+from .recording import FailedLine, Recorded, Run
 from .timeline import Timeline
 
 _NS_PER_US = 1_000
@@ -134,8 +134,12 @@ class _Model:
             phases=[Phase(each.name, us(each.start_ns), us(each.end_ns), each.result) for each in run.phases],
             logs=[(us(line.at_ns), line.level, line.logger, line.text) for line in run.logs],
             findings=[self._finding(*each) for each in self._found(run, end_ns)],
-            failure=None if failure is None else Failure(failure.text, failure.file, failure.line, us(failure.at_ns)),
+            failure=None if failure is None else self._failure(failure),
         )
+
+    def _failure(self, failure: FailedLine) -> Failure:
+        at = NONE if failure.at_ns == NONE else self._us(failure.at_ns)
+        return Failure(failure.text, failure.file, failure.line, at)
 
     def _found(self, run: Run, end_ns: int) -> list[tuple[int, Found]]:
         """Return findings with the numbers of their clusters, the most probable cause first."""

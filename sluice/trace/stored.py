@@ -43,13 +43,14 @@ def write_trace(path: Path, recorded: Sequence[Recorded], run: Run, compare: Pat
 def read_trace(path: Path) -> Trace:
     """Return the trace in an HTML file. Raises SluiceError."""
     try:
-        found = _DATA.search(path.read_text(encoding="utf-8"))
-        if found is None:
-            raise ValueError
-        trace = msgspec.json.decode(gzip.decompress(b64decode(found[1])), type=Trace)
-    except OSError as error:
-        raise SluiceError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, binascii.Error, zlib.error, msgspec.DecodeError):
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise SluiceError(f"{path}: cannot read: {problem}") from None
+    try:
+        found = _DATA.search(text)
+        trace = msgspec.json.decode(gzip.decompress(b64decode(found[1] if found else "")), type=Trace)
+    except (gzip.BadGzipFile, EOFError, binascii.Error, zlib.error, msgspec.DecodeError):
         raise SluiceError(f"{path}: {expected('a trace that this version of sluice wrote', 'another file')}") from None
     if trace.version != VERSION:
         raise SluiceError(f"{path}: {expected(f'a trace of version {VERSION}', trace.version)}")

@@ -1,6 +1,6 @@
 """The events of one cluster, indexed for findings, and what a finding is."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from sluice.trace.described import has_failed
 from sluice.trace.model import Severity
 
 NS_PER_MS = 1_000_000
+READ_COMMITTED = 1  # the isolation level in requests
 NS_PER_S = 1_000_000_000
 _E = TypeVar("_E", bound=Event)
 _K = TypeVar("_K")
@@ -53,19 +54,18 @@ class History:
         for event in events:
             self._of_type.setdefault(type(event), []).append(event)
         requests = self.of(Request)
-        self.requests = sorted(requests, key=lambda each: (each.received_ns, each.seq))
+        self.requests = sorted(requests, key=_received)
         self.by_api = grouped(self.requests, lambda each: each.api)
 
     def of(self, kind: type[_E]) -> list[_E]:
         """Return the events of a type."""
         return self._of_type.get(kind, [])  # type: ignore[return-value]  # they are of that type
 
-    def apis(self, *names: str) -> Iterator[Request]:
-        """Yield the requests of some APIs, as they were received."""
+    def apis(self, *names: str) -> Sequence[Request]:
+        """Return the requests of some APIs, as they were received."""
         if len(names) == 1:
-            yield from self.by_api.get(names[0], ())
-            return
-        yield from (each for each in self.requests if each.api in names)
+            return self.by_api.get(names[0], ())
+        return sorted((each for name in names for each in self.by_api.get(name, ())), key=_received)
 
     def when(self, at_ns: int) -> str:
         """Return a time since the start, such as `+1.204 s`."""
@@ -102,9 +102,18 @@ class History:
         return [*chains.values()]
 
     @cached_property
+    def reads_committed(self) -> bool:
+        """Whether a client reads with isolation.level=read_committed."""
+        return any(number_value(one.sent, "isolation_level") == READ_COMMITTED for one in self.apis("Fetch"))
+
+    @cached_property
     def last_seen_ns(self) -> dict[str, int]:
         """When each client sent its last request."""
         return {client_of(each): each.received_ns for each in self.requests}
+
+
+def _received(request: Request) -> tuple[int, int]:
+    return request.received_ns, request.seq
 
 
 def grouped(items: Iterable[_V], key: Callable[[_V], _K]) -> dict[_K, list[_V]]:

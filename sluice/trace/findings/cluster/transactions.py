@@ -7,7 +7,6 @@ from sluice.protocol.errors import ErrorCode, name_of
 from sluice.trace.findings.history import Found, History, client_of, duration, grouped, number_value, seqs
 from sluice.trace.model import Severity
 
-_READ_COMMITTED = 1
 _ABORTS = frozenset({"PrepareAbort", "PrepareEpochFence"})
 FENCED_CODES = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
@@ -48,8 +47,7 @@ def _aborted(history: History, began: TransactionState, ended: TransactionState,
     )
     text += "partition was added. Readers with isolation.level=read_committed do not get its records."
     seqs_shown = [request.seq, began.seq, ended.seq]
-    is_read = any(number_value(one.sent, "isolation_level") == _READ_COMMITTED for one in history.apis("Fetch"))
-    severity: Severity = "info" if request.api == "EndTxn" and not is_read else "warning"
+    severity: Severity = "info" if request.api == "EndTxn" and not history.reads_committed else "warning"
     return Found("transaction-aborted", severity, title, text, request.received_ns, seqs_shown, [name, client])
 
 

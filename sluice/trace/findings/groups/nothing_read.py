@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 from sluice.journal_events import NO_ID, FetchedRecords, Request, TransactionState
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import Found, History, client_of, grouped, listed, number_value
+from sluice.trace.findings.history import READ_COMMITTED, Found, History, client_of, grouped, listed, number_value
 from sluice.trace.model import Severity
 
 _LATEST = -1  # the timestamp in ListOffsets
-_READ_COMMITTED = 1
 _CLOSED = ("CompleteCommit", "CompleteAbort", "Empty", "Dead")
 _INTERNAL = "__"
 
@@ -94,7 +93,7 @@ def _not_committed(history: History, readers: list[_Reader]) -> Iterator[Found]:
     opened = [event for event in states.values() if event.after not in _CLOSED]
     for reader in readers:
         request, offset, fetched = reader.reads[-1]
-        if number_value(request.sent, "isolation_level") != _READ_COMMITTED:
+        if number_value(request.sent, "isolation_level") != READ_COMMITTED:
             continue
         held = fetched.high_watermark - fetched.last_stable_offset
         if not offset == fetched.last_stable_offset < fetched.high_watermark:

@@ -12,7 +12,7 @@ def test_gaps_are_added_up() -> None:
             journal.of_cluster(Gap, at_ms, lost=1_000)
 
     (one,) = found(find, make)
-    assert one.title == "2,000 events before the first are missing"
+    assert one.title == "The journal no longer had 2,000 events before the first"
 
 
 def test_silent_without_gaps() -> None:
