@@ -296,12 +296,18 @@ def test_groups_are_collapsed_and_related_lanes_remain(trace: Trace, open_trace:
     expect(page.locator(".label", has_text="shop-0 #1")).to_have_count(1)
 
 
-def test_the_log_has_the_failure_and_its_lines(trace: Trace, open_trace: Open) -> None:
+def test_the_failure_precedes_the_findings(trace: Trace, open_trace: Open) -> None:
     page = open_trace(trace)
-    page.locator("#tab-log").click()
     assert trace.failure is not None
     expect(page.locator("#failure")).to_contain_text(trace.failure.text)
     expect(page.locator("#failure")).to_contain_text("tests/test_orders.py:42")
+    page.locator("#failure button").click()
+    assert page.locator("#failure button").inner_text() == f"at {_cursor(page)}"
+
+
+def test_a_line_of_the_log_moves_the_cursor(trace: Trace, open_trace: Open) -> None:
+    page = open_trace(trace)
+    page.locator("#tab-log").click()
     page.locator("#log-list button").nth(2).click()
     assert _cursor(page) == page.locator("#log-list time").nth(2).inner_text()
 

@@ -1,7 +1,7 @@
 // The two strips above the lanes: an overview of the whole trace, and the axis with phases, log lines and findings.
 
 import { TONES } from "./model.js";
-import { duration, roundStep } from "./time.js";
+import { roundStep, tick } from "./time.js";
 
 const TICK_WIDTH = 110;
 const PHASE = 17; // heights of the parts of the axis
@@ -72,18 +72,18 @@ export class Axis {
     this.drawPhases();
     this.drawLogs();
     const step = roundStep((view.span / view.width) * TICK_WIDTH);
-    for (let at = Math.ceil(view.start / step) * step; at < view.start + view.span; at += step) this.drawTick(at);
+    for (let at = Math.max(Math.ceil(view.start / step) * step, 0); at < view.start + view.span; at += step) this.drawTick(at, step);
     this.drawFailure();
     this.drawPins();
   }
 
-  drawTick(at) {
+  drawTick(at, step) {
     const { context, palette, seen: { view } } = this;
     const x = view.x(at);
     context.fillStyle = palette["line-strong"];
     context.fillRect(Math.round(x), AXIS_HEIGHT - 6, 1, 6);
     context.fillStyle = palette["ink-2"];
-    context.fillText(duration(at), x + 4, AXIS_HEIGHT - 8);
+    context.fillText(tick(Math.max(at, 0), step), x + 4, AXIS_HEIGHT - 8);
   }
 
   drawPhases() {

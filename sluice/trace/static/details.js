@@ -34,7 +34,7 @@ export class Details {
     const sign = trace.isMark(event) ? trace.glyph(event) : SIGNS[tone];
     return [
       el("h3", { class: "what" }, trace.text(event)),
-      el("p", { class: "chips" }, el("span", { class: "chip", "data-tone": tone }, sign ? el("b", {}, sign) : null, trace.outcome(event) || tone),
+      el("p", { class: "chips" }, el("span", { class: "chip", "data-tone": tone }, sign ? el("b", {}, sign) : null, trace.outcome(event)),
         button(nameOf(lane), () => this.act.selectLane(lane.number), { class: "plain", title: "Select the lane" }),
         trace.sides.length > 1 ? el("span", { class: "side" }, lane.side ? "other trace" : "this trace") : null),
       trace.isMark(event) ? null : this.timing(event),
@@ -68,7 +68,7 @@ export class Details {
     return el("div", { class: "attempts" }, el("h4", {}, `Attempt ${all.indexOf(event) + 1} of ${all.length}`),
       el("ol", {}, ...all.map((each, number) => el("li", {},
         el("button", { type: "button", class: "row", "aria-current": each === event ? "true" : null, click: () => this.act.select(each) },
-          el("time", {}, number ? `+${duration(trace.start[each] - trace.until[all[number - 1]])}` : duration(trace.start[each])),
+          el("time", {}, number ? `+${duration(Math.max(trace.start[each] - trace.start[all[0]], 0))}` : duration(trace.start[each])),
           el("span", { class: "sign", "data-tone": TONES[trace.tone[each]] }, SIGNS[TONES[trace.tone[each]]] || "·"),
           el("span", { class: "text" }, trace.outcome(each)))))));
   }

@@ -162,8 +162,8 @@ export class Drawing {
     const width = (wide * Math.min(parked, took)) / took;
     if (width < 3) return;
     context.fillStyle = palette.panel;
-    context.fillRect(from + wide - width - 1, y, width, 3);
-    context.fillRect(from + wide - width - 1, y + BAR_HEIGHT - 3, width, 3);
+    context.fillRect(from + wide - width - 1, y, width, 2);
+    context.fillRect(from + wide - width - 1, y + BAR_HEIGHT - 2, width, 2);
   }
 
   drawText(text, x, y, room) {

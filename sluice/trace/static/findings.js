@@ -1,14 +1,15 @@
 // The findings, the most important first, and the differences of two traces.
 
-import { byId, el, setAttribute, setText } from "./dom.js";
+import { byId, button, el, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { duration } from "./time.js";
 
 const SIGNS = { error: "!", warning: "▲", info: "i" };
 
 export class Findings {
-  constructor({ trace, selection }, select) {
+  constructor({ trace, selection }, select, moveCursor) {
     this.selection = selection;
+    if (trace.data.failure) showFailure(trace.data.failure, moveCursor);
     this.items = trace.findings.map((finding, number) => item(finding, number, () => select(number)));
     byId("findings-list").append(...this.items);
     setText(byId("findings-count"), String(trace.findings.length));
@@ -22,6 +23,13 @@ export class Findings {
       setAttribute(node.firstChild, "aria-current", isChosen ? "true" : null);
     });
   }
+}
+
+function showFailure({ text, file, line, at }, moveCursor) {
+  const place = file && line >= 0 ? `${file}:${line}` : file;
+  byId("failure").append(el("p", { class: "words" }, text), el("p", { class: "sub" }, place,
+    at >= 0 ? button(`at ${duration(at)}`, () => moveCursor(at), { class: "plain" }) : null));
+  byId("failure").hidden = false;
 }
 
 function item(finding, number, select) {

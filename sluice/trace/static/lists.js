@@ -61,7 +61,7 @@ export class Events {
       return el("li", {}, el("button", { type: "button", class: "row", click: () => select(event) },
         el("time", {}, duration(trace.start[event])),
         el("span", { class: "sign", "data-tone": tone }, trace.isMark(event) ? trace.glyph(event) : SIGNS[tone] || "·", el("span", { class: "unseen" }, TONE_NAMES[tone])),
-        el("span", { class: "text" }, trace.text(event), this.scope.value === "all" ? el("small", {}, nameOf(trace.lanes[trace.lane[event]])) : null),
+        el("span", { class: "text" }, trace.text(event), this.isAll ? el("small", {}, nameOf(trace.lanes[trace.lane[event]])) : null),
         el("span", { class: "took" }, took)));
     });
   }
@@ -73,7 +73,8 @@ export class Events {
 
   show() {
     const { trace, selection, filter } = this;
-    const isAll = this.scope.value === "all";
+    const isAll = this.scope.value === "all" || (filter.lanes !== null && !filter.lanes.has(selection.lane));
+    this.isAll = isAll;
     if (isAll) this.all ??= trace.byTime((event) => filter.matchesEvent(event));
     const events = isAll ? this.all : trace.eventsOf(selection.lane).filter((event) => filter.matchesEvent(event));
     const lane = trace.lanes[selection.lane];
@@ -86,14 +87,7 @@ export class Logs {
   constructor({ trace, selection }, moveCursor) {
     this.selection = selection;
     this.lines = trace.data.logs;
-    const { failure } = trace.data;
-    byId("log-none").hidden = this.lines.length > 0 || failure !== null;
-    if (failure) {
-      byId("failure").append(el("p", {}, el("b", {}, "✗ "), failure.text),
-        failure.file ? el("p", { class: "sub" }, `${failure.file}${failure.line >= 0 ? `:${failure.line}` : ""}`) : "",
-        failure.at >= 0 ? button(`at ${duration(failure.at)}`, () => moveCursor(failure.at), { class: "plain" }) : "");
-      byId("failure").hidden = false;
-    }
+    byId("log-none").hidden = this.lines.length > 0;
     this.paged = new Paged("log-list", ([at, level, logger, text]) => el("li", {},
       el("button", { type: "button", class: "row", click: () => moveCursor(at) },
         el("time", {}, duration(at)), el("span", { class: "level", "data-level": level.toLowerCase() }, level),

@@ -7,7 +7,7 @@ import { Differences, Findings } from "./findings.js";
 import { clock } from "./format.js";
 import { enableKeys } from "./keys.js";
 import { Events, Logs } from "./lists.js";
-import { TONES, Trace, decode } from "./model.js";
+import { Trace, decode } from "./model.js";
 import { Rows, nameOf } from "./rows.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
@@ -30,7 +30,7 @@ class Page {
     const moveCursor = (at) => this.moveCursor(at);
     this.events = new Events(this, select);
     this.panels = {
-      findings: new Findings(this, (number) => this.selectFinding(number)),
+      findings: new Findings(this, (number) => this.selectFinding(number), moveCursor),
       event: new Details(this, this),
       state: this.state,
       events: this.events,
@@ -165,16 +165,17 @@ class Page {
     const node = byId("preview");
     node.hidden = event < 0;
     if (event < 0) return;
-    const took = this.trace.isMark(event) ? "" : ` · ${duration(this.trace.until[event] - this.trace.start[event])}`;
-    setText(node, `${this.trace.text(event)} · ${this.trace.outcome(event) || TONES[this.trace.tone[event]]}${took}`);
+    const { trace } = this;
+    const more = trace.isMark(event) ? "" : ` · ${trace.outcome(event)} · ${duration(trace.until[event] - trace.start[event])}`;
+    setText(node, trace.text(event) + more);
     const { width } = node.getBoundingClientRect();
     node.style.transform = `translate(${Math.max(Math.min(clientX + 12, innerWidth - width - 8), 0)}px, ${clientY + 16}px)`;
   }
 
   inWords(event) {
     const { trace } = this;
-    const took = trace.isMark(event) ? "" : `, ${duration(trace.until[event] - trace.start[event])}`;
-    return `${trace.text(event)}, ${trace.outcome(event)}, at ${duration(trace.start[event])}${took}, lane ${nameOf(trace.lanes[trace.lane[event]])}`;
+    const more = trace.isMark(event) ? "" : `${trace.outcome(event)}, ${duration(trace.until[event] - trace.start[event])}, `;
+    return `${trace.text(event)}, ${more}at ${duration(trace.start[event])}, lane ${nameOf(trace.lanes[trace.lane[event]])}`;
   }
 
   stepFinding(by) {

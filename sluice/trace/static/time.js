@@ -1,13 +1,20 @@
 // Times and durations of a trace, and the visible part of it.
 
-/** Formats microseconds with three or four digits: 340 µs, 12.3 ms, 1.234 s, 2 min 5.1 s. */
+const UNITS = [[1, "µs"], [1000, "ms"], [1e6, "s"]];
+
+/** Formats microseconds: 340 µs, 12.3 ms, 1.234 s, 12 min 5.1 s. */
 export function duration(us) {
-  const size = Math.abs(us);
-  if (size === 0) return "0 s";
-  if (size < 1000) return `${Math.round(us)} µs`;
-  if (size < 999_500) return `${trimmed(us / 1000, size < 100_000 ? 1 : 0)} ms`;
-  if (size < 60e6) return `${trimmed(us / 1e6, 3)} s`;
+  if (us === 0) return "0 s";
+  if (us < 1000) return `${Math.round(us)} µs`;
+  if (us < 999_500) return `${trimmed(us / 1000, us < 100_000 ? 1 : 0)} ms`;
+  if (us < 600e6) return `${trimmed(us / 1e6, 3)} s`;
   return `${Math.floor(us / 60e6)} min ${trimmed((us % 60e6) / 1e6, 1)} s`;
+}
+
+/** Formats a time on an axis whose lines are `step` apart, so that the next line has another text. */
+export function tick(us, step) {
+  const [size, unit] = UNITS.findLast(([each]) => us >= each) ?? UNITS[2];
+  return `${trimmed(us / size, Math.max(Math.ceil(Math.log10(size / step)), 0))} ${unit}`;
 }
 
 function trimmed(number, digits) {
