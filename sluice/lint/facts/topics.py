@@ -8,18 +8,77 @@ from sluice.lint.clients import ClientKey
 
 _MOST_CLIENTS = 16
 
+Span = tuple[int, int]  # times of the first and the last event, ns
+
+
+class Produced(msgspec.Struct):
+    """What was produced to a partition.
+
+    batches, records, bytes: without failed requests
+    transactional: those of the batches that belong to transactions
+    span: times of the first and the last request
+    """
+
+    batches: int
+    records: int
+    bytes: int
+    transactional: int
+    span: Span
+
+    def merge(self, other: "Produced") -> None:
+        self.batches += other.batches
+        self.records += other.records
+        self.bytes += other.bytes
+        self.transactional += other.transactional
+        self.span = joined(self.span, other.span)
+
 
 class TopicFacts(msgspec.Struct):
     """The facts of one topic.
 
     clients: up to 16 clients that use it, the first in alphabetical order
+    produced: by partition
+    read: by partition, when records of it were fetched
+    is_unlisted: whether a reader's requests have partitions that the journal left off
+    reads_uncommitted: number of responses with records to requests with isolation level read_uncommitted
+    uncommitted_readers: up to 16 clients that sent these requests
+    reading_groups: by group id, when clients that read the topic were members; without clients of several groups
+    groups_without_commits: groups that were assigned the topic and never committed an offset of any
     """
 
     clients: list[ClientKey] = []
+    produced: dict[int, Produced] = {}
+    read: dict[int, Span] = {}
+    is_unlisted: bool = False
+    reads_uncommitted: int = 0
+    uncommitted_readers: list[ClientKey] = []
+    reading_groups: dict[str, Span] = {}
+    groups_without_commits: set[str] = set()
 
     def merge(self, other: "TopicFacts") -> None:
         """Add the facts of another client or group."""
-        self.clients = sorted({*self.clients, *other.clients})[:_MOST_CLIENTS]
+        self.clients = _first({*self.clients, *other.clients})
+        for partition, produced in other.produced.items():
+            if partition in self.produced:
+                self.produced[partition].merge(produced)
+            else:
+                self.produced[partition] = msgspec.structs.replace(produced)
+        for partition, span in other.read.items():
+            self.note_read(partition, span)
+        self.is_unlisted = self.is_unlisted or other.is_unlisted
+        if other.reads_uncommitted:  # facts of one client do not name it otherwise
+            readers = other.uncommitted_readers or other.clients
+            self.uncommitted_readers = _first({*self.uncommitted_readers, *readers})
+        self.reads_uncommitted += other.reads_uncommitted
+        for group_id, span in other.reading_groups.items():
+            self.note_group(group_id, span)
+        self.groups_without_commits |= other.groups_without_commits
+
+    def note_read(self, partition: int, span: Span) -> None:
+        self.read[partition] = joined(self.read.get(partition, span), span)
+
+    def note_group(self, group_id: str, span: Span) -> None:
+        self.reading_groups[group_id] = joined(self.reading_groups.get(group_id, span), span)
 
 
 class Topics(defaultdict[str, TopicFacts]):
@@ -27,3 +86,11 @@ class Topics(defaultdict[str, TopicFacts]):
 
     def __init__(self) -> None:
         super().__init__(TopicFacts)
+
+
+def joined(one: Span, other: Span) -> Span:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _first(clients: set[ClientKey]) -> list[ClientKey]:
+    return sorted(clients)[:_MOST_CLIENTS]

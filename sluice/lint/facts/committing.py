@@ -1,0 +1,120 @@
+"""The offsets that a client commits, compared with those that it fetches."""
+
+from sluice.journal_events import Request, TopicPartition
+
+from .busiest import Busiest
+from .distribution import Distribution
+from .domain import Domain, Examples, Handlers
+from .fetching import TEN_SECONDS_NS, Fetching, Position
+
+_NS_PER_MS = 1_000_000
+_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID = 22, 25
+# Committed offsets of more partitions are not kept.
+_MOST_OFFSETS = 4096
+
+# So many records are read again without a commit that it matters: two full polls with the default max.poll.records.
+MANY_RECORDS = 1000
+
+OffsetKey = tuple[str, str, int]  # group id, topic, partition
+
+
+class Interval:
+    """The time from a response with records to the next commit for the partition, and the records committed by it."""
+
+    __slots__ = ("ns", "records")
+
+    def __init__(self, ns: int = 0, records: int = 0) -> None:
+        self.ns, self.records = ns, records
+
+
+class Offset:
+    """The offset that a client committed last for a partition.
+
+    highest_fetched: the highest offset that it had requested from the partition at that time
+    longest: the longest interval with at least MANY_RECORDS
+    """
+
+    __slots__ = ("at_ns", "committed", "highest_fetched", "longest")
+
+    def __init__(self, committed: int, at_ns: int, highest_fetched: int) -> None:
+        self.committed, self.at_ns, self.highest_fetched = committed, at_ns, highest_fetched
+        self.longest = Interval()
+
+
+class Committing(Domain):
+    """The OffsetCommit requests of a client.
+
+    interval_ms: time between two requests for a group
+    single: number of requests that commit exactly one more record
+    several: number of those that commit more
+    single_busiest: the most commits of one record in 10 s
+    backward: number of offsets below the one committed before, without a fetch from there in between
+    rejected: number of requests that failed because the client was no longer a member of the group
+    offsets: by group, topic and partition
+    """
+
+    def __init__(self, fetching: Fetching) -> None:
+        self.interval_ms = Distribution()
+        self.single = self.several = self.backward = self.rejected = 0
+        self.single_busiest = Busiest(TEN_SECONDS_NS)
+        self.single_examples, self.backward_examples, self.rejected_examples = Examples(), Examples(), Examples()
+        self.offsets: dict[OffsetKey, Offset] = {}
+        self._positions = fetching.positions
+        self._requests: dict[str, int] = {}  # time of the last one, by group
+
+    def handlers(self) -> Handlers:
+        return {"OffsetCommit": self._commit}
+
+    def position(self, key: OffsetKey) -> Position | None:
+        """Return where the client reads the partition."""
+        return self._positions.get(key[1:])
+
+    def _commit(self, event: Request) -> None:
+        if event.error_codes or event.answered_ns is None:
+            if (_ILLEGAL_GENERATION in event.error_codes or _UNKNOWN_MEMBER_ID in event.error_codes) and (
+                not event.rule_id
+            ):
+                self.rejected += 1
+                self.rejected_examples.note(event)
+            return
+        previous_ns = self._requests.get(event.group_id)
+        if previous_ns is not None:
+            self.interval_ms.add((event.received_ns - previous_ns) // _NS_PER_MS)
+        if previous_ns is not None or len(self._requests) < _MOST_OFFSETS:
+            self._requests[event.group_id] = event.received_ns
+        records = sum(self._partition(event, each) for each in event.partitions if each.offset >= 0)
+        if records == 1:
+            self.single += 1
+            self.single_busiest.add(event.received_ns)
+            self.single_examples.note(event)
+        elif records > 1:
+            self.several += 1
+
+    def _partition(self, event: Request, one: TopicPartition) -> int:
+        """Return the number of records that the client commits more than before; 0 for its first commit."""
+        key = event.group_id, one.topic, one.partition
+        position, previous, at_ns = self.position(key), self.offsets.get(key), event.received_ns
+        fetched = -1 if position is None else position.highest
+        if previous is None:
+            if len(self.offsets) < _MOST_OFFSETS:
+                self.offsets[key] = Offset(one.offset, at_ns, fetched)
+            records = 0
+        else:
+            records = one.offset - previous.committed
+            if records < 0:
+                self._backward(event, one, position)
+            elif records >= MANY_RECORDS and position is not None and position.data_since_commit_ns:
+                interval = Interval(at_ns - position.data_since_commit_ns, records)
+                previous.longest = max(previous.longest, interval, key=lambda each: each.ns)
+            previous.committed, previous.highest_fetched, previous.at_ns = one.offset, fetched, at_ns
+        if position is not None:
+            position.committed()
+        return max(records, 0)
+
+    def _backward(self, event: Request, one: TopicPartition, position: Position | None) -> None:
+        if position is None or 0 <= position.lowest_since_commit <= one.offset:
+            return  # the client does not read the partition, or it went back before (seek)
+        if len(self._requests) > 1:
+            return  # the client may have gone back before it committed for another group
+        self.backward += 1
+        self.backward_examples.note(event)

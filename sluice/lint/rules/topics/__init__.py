@@ -1,0 +1,1 @@
+"""Rules about topics: how their producers and consumers fit together."""
