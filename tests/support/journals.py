@@ -51,7 +51,8 @@ class Journal:
 
     @property
     def events(self) -> list[AnyEvent]:
-        found = sorted(self._events, key=lambda event: event.at_ns)
+        # A broker records the request in flight just before the end of its connection.
+        found = sorted(self._events, key=lambda event: (event.at_ns, isinstance(event, ConnectionClosed)))
         return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(found, 1)]
 
     @property
