@@ -2,7 +2,12 @@
 
 from sluice.lint.clients import ClientKey
 
+from .connections import Connections
 from .domain import Dispatch, Domain
+from .metadata import Metadata
+from .producing import Producing
+from .retries import Retries
+from .throttles import Throttles
 from .traffic import Traffic
 
 
@@ -12,5 +17,10 @@ class ClientFacts:
     def __init__(self, key: ClientKey) -> None:
         self.key = key
         self.traffic = Traffic()
-        self.domains: tuple[Domain, ...] = (self.traffic,)
+        self.producing, self.connections, self.metadata = Producing(), Connections(), Metadata()
+        self.retries, self.throttles = Retries(), Throttles()
+        self.domains: tuple[Domain, ...] = (
+            *(self.traffic, self.producing, self.connections, self.metadata),
+            *(self.retries, self.throttles),
+        )
         self.dispatch = Dispatch(self.domains)

@@ -4,7 +4,7 @@ A domain is created per client or per group. It keeps small counters and bounded
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sluice.journal_events import Event, Request
 
@@ -52,6 +52,13 @@ class Example(NamedTuple):
 
 class Examples(list[Example]):
     """The first few examples of something."""
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Self:
+        found = cls()
+        for event in events:
+            found.note(event)
+        return found
 
     def note(self, event: Event) -> None:
         if len(self) < _MOST_EXAMPLES:

@@ -1,0 +1,85 @@
+"""Throttle times in responses, and whether the client waits until they are over (KIP-219).
+
+The measure is that of the audit (`sluice.audit.judge.observer.throttles`): only API versions whose clients enforce
+throttles, and only requests that were certainly sent after the response could be read. A broker that mutes the
+connection, as Kafka does, does not read early requests, so only journals of a proxy, or of a fault that adds throttle
+times, show them.
+"""
+
+from sluice.journal_events import ConnectionClosed, Request
+from sluice.protocol.apis import API_KEYS
+
+from .domain import EVERY_REQUEST, Domain, Examples, Handlers
+
+_NS_PER_MS = 1_000_000
+# As in the audit (kip13.py): both clocks are truncated to milliseconds, and the client's machine may be busy.
+_EARLY_NS = 2 * _NS_PER_MS
+# Its slack, and the longest round trip that it assumes; it measures the round trip.
+_SLACK_NS = (25 + 100) * _NS_PER_MS
+_MOST_CONNECTIONS = 4096
+_APIS = {api.name: api for api in API_KEYS.values()}
+
+
+class _Throttled:
+    """A connection with a throttle time; requests received between these times are too early."""
+
+    __slots__ = ("from_ns", "is_ignored", "until_ns")
+
+    def __init__(self, from_ns: int, until_ns: int) -> None:
+        self.from_ns, self.until_ns = from_ns, until_ns
+        self.is_ignored = False
+
+
+class Throttles(Domain):
+    """The throttle times of a client.
+
+    responses: responses with a throttle time that the client itself has to wait for
+    total_ms: throttle times of all responses
+    early, ignored: requests that were too early, and the responses with a throttle time before them
+    """
+
+    def __init__(self) -> None:
+        self.responses = self.ignored = self.early = self.total_ms = 0
+        self.examples, self.early_examples = Examples(), Examples()
+        self._throttled: dict[int, _Throttled] = {}
+
+    def handlers(self) -> Handlers:
+        return {EVERY_REQUEST: self._request, "connection-closed": self._closed}
+
+    def _closed(self, event: ConnectionClosed) -> None:
+        self._throttled.pop(event.connection, None)
+
+    def _request(self, event: Request) -> None:
+        throttled = self._throttled
+        if throttled and (found := throttled.get(event.connection)) is not None:
+            self._follow(found, event)
+        if event.throttle_time_ms:
+            self._throttle(event)
+
+    def _follow(self, throttled: _Throttled, event: Request) -> None:
+        received_ns = event.received_ns
+        if received_ns >= throttled.until_ns - _EARLY_NS:
+            del self._throttled[event.connection]
+        elif received_ns <= throttled.from_ns:
+            # The broker did not read the connection before the response to this one.
+            throttled.from_ns = max(throttled.from_ns, event.at_ns + _SLACK_NS)
+        else:
+            self.early += 1
+            self.ignored += not throttled.is_ignored
+            throttled.is_ignored = True
+            self.early_examples.note(event)
+
+    def _throttle(self, event: Request) -> None:
+        self.total_ms += event.throttle_time_ms
+        self.examples.note(event)
+        api, sent_ns = _APIS.get(event.api), event.written_ns
+        if api is None or sent_ns is None or not api.client_throttles(event.version):
+            return
+        self.responses += 1
+        until_ns = sent_ns + event.throttle_time_ms * _NS_PER_MS
+        before = self._throttled.get(event.connection)
+        if before is not None and before.until_ns >= until_ns:
+            return
+        if before is None and len(self._throttled) >= _MOST_CONNECTIONS:
+            del self._throttled[next(iter(self._throttled))]
+        self._throttled[event.connection] = _Throttled(sent_ns + _SLACK_NS, until_ns)
