@@ -1,0 +1,278 @@
+"""Rules about producers: each fires, stays silent on healthy use, and stays silent without evidence."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from sluice.journal_events import ProducedBatch
+from sluice.protocol.errors import ErrorCode
+from tests.support.journals import BEGAN_MS, Journal
+from tests.support.rule_cases import RuleCase, rules_of, texts
+
+ALL, NONE, LEADER = (
+    {"acks": -1, "timeout_ms": 30000},
+    {"acks": 0, "timeout_ms": 30000},
+    {"acks": 1, "timeout_ms": 30000},
+)
+
+
+def batch(
+    at_ms: float = 0, *, records: int = 10, nbytes: int = 5000, compression: str = "none", ahead_ms: float = 0
+) -> ProducedBatch:
+    """Return a batch with records of this time."""
+    of_ms = BEGAN_MS + round(at_ms + ahead_ms)
+    return ProducedBatch(
+        records=records, bytes=nbytes, compression=compression, first_timestamp_ms=of_ms, max_timestamp_ms=of_ms
+    )
+
+
+def sends(
+    times_ms: Iterable[float],
+    *,
+    lasting_ms: float = 0.5,
+    records: int = 10,
+    nbytes: int = 5000,
+    compression: str = "none",
+    ahead_ms: float = 0,
+    sent: dict[str, int] = ALL,
+    sequences: bool = False,
+    errors: Iterable[int] = (),
+    fields: bool = True,
+) -> Journal:
+    """Return the journal of a producer with one batch at each of these times."""
+    made = Journal()
+    made.connection(-1, answers=True)
+    for number, at_ms in enumerate(times_ms):
+        one = batch(at_ms, records=records, nbytes=nbytes, compression=compression, ahead_ms=ahead_ms)
+        made.batch(
+            at_ms,
+            at_ms + lasting_ms,
+            sequence=number * records if sequences else -1,
+            batch=one if fields else None,
+            sent=sent if fields else None,
+            request_bytes=nbytes + 50,
+            errors=errors,
+        )
+    return made
+
+
+def every(step_ms: float, count: int) -> list[float]:
+    return [number * step_ms for number in range(count)]
+
+
+def retried(*, later: bool, code: int = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> Journal:
+    """Return a journal in which a batch fails and is retried, maybe after one with later records."""
+    made = Journal()
+    made.batch(0, 1, batch=batch(0), errors=[code])
+    if later:
+        made.batch(2, 3, batch=batch(2))
+    made.batch(101, 102, batch=batch(0))
+    return made
+
+
+def given_up(
+    *, until_ms: float, again: bool = False, errors: Iterable[int] = (ErrorCode.REQUEST_TIMED_OUT,)
+) -> Journal:
+    """Return a journal in which two batches fail, and the producer sends others until `until_ms`."""
+    made = Journal()
+    for at_ms in (0, 10):
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), errors=errors)
+    if again:
+        for at_ms in (0, 10):
+            made.batch(at_ms + 100, at_ms + 101, batch=batch(at_ms))
+    for at_ms in range(1000, round(until_ms), 1000):
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms))
+    return made
+
+
+def abandoned(waited_ms: float, timeout_ms: int, *, again: bool = True, until_ms: float = 9000) -> Journal:
+    """Return a journal in which the client leaves two connections before the response, and goes on with another."""
+    made = Journal()
+    sent = {"acks": -1, "timeout_ms": timeout_ms}
+    for at_ms in (0, 3000):
+        left_ms = at_ms + waited_ms
+        one = made.connection(at_ms, left_ms, answers=True, by_client=True)
+        made.batch(at_ms + 1, ended_ms=left_ms, batch=batch(at_ms), sent=sent, connection=one)
+    made.connection(6000, answers=True)
+    if again:
+        for at_ms in (0, 3000):
+            made.batch(6001 + at_ms / 1000, 6010, batch=batch(at_ms), sent=sent)
+    for at_ms in range(7000, round(until_ms), 500):
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=sent)
+    return made
+
+
+def late_response(waited_ms: float) -> Journal:
+    """Return a journal in which the broker, which delays two responses, detects only then that the client has left."""
+    made = Journal()
+    for at_ms in (0, 3000):
+        one = made.connection(at_ms, at_ms + 2001, answers=True, by_client=True)
+        made.batch(at_ms + 1, at_ms + 2000, batch=batch(at_ms), sent=ALL, connection=one)
+        other = made.connection(at_ms + waited_ms, answers=True)
+        made.batch(at_ms + waited_ms + 2, at_ms + waited_ms + 3, batch=batch(at_ms), sent=ALL, connection=other)
+    return made
+
+
+def producers(count: int, requests: int, step_ms: float = 100) -> Journal:
+    made = Journal()
+    for number in range(count):
+        at_ms = number * step_ms
+        made.request("InitProducerId", at_ms, at_ms + 1)
+        for more in range(requests):
+            made.batch(at_ms + 2 + more, at_ms + 2.5 + more, batch=batch(at_ms), sent=ALL)
+    return made
+
+
+def spread(sizes: dict[int, int], count: int = 40) -> Journal:
+    """Return a journal with batches of these sizes by partition."""
+    made = Journal()
+    for number in range(count):
+        for partition, nbytes in sizes.items():
+            at_ms = number * 100 + partition
+            made.batch(at_ms, at_ms + 0.5, partition=partition, batch=batch(at_ms, nbytes=nbytes), sent=ALL)
+    return made
+
+
+CASES = [
+    RuleCase(
+        "acks-zero",
+        "5 of 5 Produce requests have acks=0",
+        lambda: sends(every(10, 5), sent=NONE),
+        lambda: sends(every(10, 5)),
+        lambda: sends(every(10, 5), sent=NONE, fields=False),
+    ),
+    RuleCase(
+        "acks-below-all",
+        "5 of 5 Produce requests have acks=1",
+        lambda: sends(every(10, 5), sent=LEADER),
+        lambda: sends(every(10, 5)),
+        lambda: sends(every(10, 5), sent=LEADER, fields=False),
+    ),
+    RuleCase(
+        "reordering-possible",
+        "4 of 5 Produce requests without a producer id were sent while another one",
+        lambda: sends(every(1, 5), lasting_ms=1.5),
+        lambda: sends(every(1, 5), lasting_ms=1.5, sequences=True),
+        lambda: sends(every(1, 5), lasting_ms=0.5),
+    ),
+    RuleCase(
+        "reordered-by-retry",
+        "1 batches were appended after later records",
+        lambda: retried(later=True),
+        lambda: retried(later=False),
+        lambda: sends(every(1, 5), errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER]),
+    ),
+    RuleCase(
+        "one-record-per-batch",
+        "500 of 500 Produce requests have one record, 400 within 0.8 s",
+        lambda: sends(every(2, 500), records=1, nbytes=80),
+        lambda: sends(every(2, 500), records=5, nbytes=5000),
+        lambda: sends(every(6, 500), records=1, nbytes=80),
+    ),
+    RuleCase(
+        "small-batches",
+        "500 of 500 Produce requests have batches of several records below 1 KiB",
+        lambda: sends(every(2, 500), records=3, nbytes=200),
+        lambda: sends(every(2, 500), records=3, nbytes=16000),
+        lambda: sends(every(6, 500), records=3, nbytes=200),
+    ),
+    RuleCase(
+        "no-compression",
+        "16 of 16 MB are not compressed, in batches of 16,000 bytes",
+        lambda: sends(every(10, 1000), nbytes=16000),
+        lambda: sends(every(10, 1000), nbytes=16000, compression="lz4"),
+        lambda: sends(every(10, 100), nbytes=16000),
+    ),
+    RuleCase(
+        "producer-per-message",
+        "20 InitProducerId requests for 20 Produce requests, 20 within 1.9 s",
+        lambda: producers(20, 1),
+        lambda: producers(20, 5),
+        lambda: producers(19, 1),
+    ),
+    RuleCase(
+        "records-too-large",
+        "3 of 3 Produce requests were refused with MESSAGE_TOO_LARGE",
+        lambda: sends(every(10, 3), errors=[ErrorCode.MESSAGE_TOO_LARGE]),
+        lambda: sends(every(10, 3)),
+        lambda: sends(every(10, 2), errors=[ErrorCode.MESSAGE_TOO_LARGE]),
+    ),
+    RuleCase(
+        "clock-ahead",
+        "the timestamps of 3 of 3 batches are up to 60 s ahead",
+        lambda: sends(every(10, 3), ahead_ms=60_000),
+        lambda: sends(every(10, 3), ahead_ms=-3_600_000),
+        lambda: sends(every(10, 3), ahead_ms=60_000, fields=False),
+    ),
+    RuleCase(
+        "request-timeout-too-short",
+        "2 Produce requests were given up, such as one after 999 ms although the broker was to wait 30,000 ms",
+        lambda: abandoned(1000, 30_000),
+        lambda: abandoned(1000, 1_000),
+        lambda: sends(every(10, 5)),
+    ),
+    RuleCase(
+        "delivery-timeout-too-short",
+        "2 batches were sent once, had no response in time, and were not sent again",
+        lambda: abandoned(1000, 30_000, again=False, until_ms=12_000),
+        lambda: abandoned(1000, 30_000, until_ms=12_000),
+        lambda: abandoned(1000, 30_000, again=False, until_ms=8_000),
+    ),
+    RuleCase(
+        "retries-disabled",
+        "2 batches failed with a retriable error (REQUEST_TIMED_OUT) and were not sent again",
+        lambda: given_up(until_ms=9000),
+        lambda: given_up(until_ms=9000, again=True),
+        lambda: given_up(until_ms=4000),
+    ),
+    RuleCase(
+        "hot-partition",
+        "partition 1 has 87% of the 4.6 MB produced to 4 partitions",
+        lambda: spread({0: 5000, 1: 100_000, 2: 5000, 3: 5000}),
+        lambda: spread({0: 25_000, 1: 30_000, 2: 25_000, 3: 25_000}),
+        lambda: spread({1: 100_000}, 100),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+class TestProducing:
+    def test_fires(self, case: RuleCase) -> None:
+        found = texts(case.rule, case.fires())
+        assert found
+        assert case.says in found[0]
+
+    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.healthy()) == []
+
+    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.blind()) == []
+
+
+def test_all_rules_have_a_case() -> None:
+    assert {case.rule for case in CASES} == rules_of("producing")
+
+
+def test_a_client_that_left_during_a_delayed_response_gave_the_request_up() -> None:
+    (found,) = texts("request-timeout-too-short", late_response(500))
+    assert "such as one after 499 ms" in found
+
+
+def test_an_error_that_is_not_retriable_needs_no_retry() -> None:
+    assert texts("retries-disabled", given_up(until_ms=9000, errors=[ErrorCode.INVALID_RECORD])) == []
+
+
+def test_records_in_another_batch_are_not_given_up() -> None:
+    made = given_up(until_ms=9000)
+    both = ProducedBatch(
+        records=20, bytes=9000, compression="none", first_timestamp_ms=BEGAN_MS, max_timestamp_ms=BEGAN_MS + 10
+    )
+    made.batch(200, 201, batch=both)
+    assert texts("retries-disabled", made) == []
+
+
+def test_requests_without_acks_cannot_be_reordered_by_retries() -> None:
+    made = Journal()
+    for at_ms in every(1, 5):
+        made.batch(at_ms, ended_ms=at_ms + 1.5, batch=batch(at_ms), sent=NONE)
+    assert texts("reordering-possible", made) == []
