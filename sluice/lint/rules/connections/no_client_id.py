@@ -1,16 +1,26 @@
 """Clients without a client id."""
 
 from collections.abc import Iterator
+from re import fullmatch
 
 from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
 # Libraries send these if the application sets no client id.
-_DEFAULTS = {"": "no client id", "rdkafka": "librdkafka's default client id", "sarama": "Sarama's default client id"}
+_DEFAULTS = {
+    "": "no client id",
+    r"rdkafka": "librdkafka's default client id",
+    r"sarama": "Sarama's default client id",
+    r"kgo": "franz-go's default client id",
+    r"kafkajs": "kafkajs' default client id",
+    r"aiokafka-(producer-\d+|[\d.]+\w*)": "a default client id of aiokafka",
+    r"kafka-python-(producer-\d+|[\d.]+\w*)": "a default client id of kafka-python",
+    r"(producer|adminclient)-\d+": "a default client id of the Java client",
+}
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    words = _DEFAULTS.get(facts.key.client_id)
+    words = next((words for each, words in _DEFAULTS.items() if fullmatch(each, facts.key.client_id)), "")
     requests = facts.traffic.apis.total()
     if words and requests:
         yield Evidence(f"{requests:,} requests with {words}", facts.traffic.examples)
@@ -36,6 +46,6 @@ RULE = Rule(
         franz_go='kgo.ClientID("<application>")',
         kafkajs="clientId: '<application>'",
     ),
-    silent="If the id is the default of a library that is not known to the rule.",
+    silent="If the rule does not know the default of the library. That of a Java consumer has its group.",
     check=_check,
 )
