@@ -1,0 +1,1 @@
+"""Rules about failed requests and their retries."""

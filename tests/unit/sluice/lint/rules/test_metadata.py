@@ -1,0 +1,69 @@
+"""Rules about metadata: each fires, stays silent on healthy use, and stays silent without evidence."""
+
+import pytest
+
+from sluice.journal_events import TopicPartition
+from sluice.protocol.errors import ErrorCode
+from tests.support.journals import Journal
+from tests.support.rule_cases import RuleCase, rules_of, texts
+
+
+def requests(count: int, step_ms: float, *, connections: int = 1, errors: tuple[int, ...] = ()) -> Journal:
+    """Return a journal of Metadata requests for a topic, on these connections in turn."""
+    made = Journal()
+    for number in range(count):
+        made.request(
+            "Metadata",
+            number * step_ms,
+            number * step_ms + 1,
+            connection=1 + number % connections,
+            partitions=[TopicPartition(topic="t", partition=-1)],
+            errors=errors,
+        )
+    return made
+
+
+UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
+
+CASES = [
+    RuleCase(
+        "metadata-storm",
+        "150 Metadata requests, of the repeated ones on a connection 100 within 0.99 s",
+        lambda: requests(150, 10),
+        lambda: requests(150, 100),
+        lambda: requests(150, 10, connections=75),
+    ),
+    RuleCase(
+        "unknown-topic",
+        "10 requests for topic t failed with UNKNOWN_TOPIC_OR_PARTITION within 0.9 s",
+        lambda: requests(10, 100, errors=UNKNOWN),
+        lambda: requests(10, 100),
+        lambda: requests(9, 100, errors=UNKNOWN),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+class TestMetadata:
+    def test_fires(self, case: RuleCase) -> None:
+        found = texts(case.rule, case.fires())
+        assert found
+        assert case.says in found[0]
+
+    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.healthy()) == []
+
+    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.blind()) == []
+
+
+def test_all_rules_have_a_case() -> None:
+    assert {case.rule for case in CASES} == rules_of("metadata")
+
+
+def test_looking_whether_a_topic_exists_is_no_use_of_it() -> None:
+    made = Journal()
+    for number in range(20):
+        one = [TopicPartition(topic="t", partition=-1)]
+        made.request("DescribeConfigs", number * 100, number * 100 + 1, partitions=one, errors=UNKNOWN)
+    assert texts("unknown-topic", made) == []

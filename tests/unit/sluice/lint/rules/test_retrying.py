@@ -1,0 +1,119 @@
+"""Rules about retries: each fires, stays silent on healthy use, and stays silent without evidence."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.journal_events import TopicPartition
+from sluice.protocol.errors import ErrorCode
+from tests.support.journals import Journal, failed_batch, starts
+from tests.support.rule_cases import RuleCase, rules_of, texts
+
+GROWING = (100, 200, 400, 800, 1000, 1000, 1000)
+CONSTANT = (100,) * 8
+
+
+def failing(api: str, waits_ms: Sequence[float], code: int, *, topic: str = "t", group_id: str = "") -> Journal:
+    made = Journal()
+    for at_ms in starts(waits_ms):
+        one = [TopicPartition(topic=topic, partition=-1)]
+        made.request(api, at_ms, at_ms + 1, partitions=one, errors=[code], group_id=group_id)
+    return made
+
+
+def in_a_row(count: int, waits_ms: Sequence[float]) -> Journal:
+    """Return a journal of batches that fail once each, with these waits between them."""
+    made = Journal()
+    for number, at_ms in enumerate(starts(waits_ms)):
+        made.batch(at_ms, at_ms + 1, sequence=number, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER] * (number < count))
+    return made
+
+
+CASES = [
+    RuleCase(
+        "retries-without-growing-waits",
+        "waits about 100 ms each time before it retries Produce (8 waits)",
+        lambda: failed_batch(CONSTANT),
+        lambda: failed_batch(GROWING),
+        lambda: in_a_row(8, CONSTANT),
+    ),
+    RuleCase(
+        "retry-storm",
+        "250 failed retries of batches, 200 within 0.8 s",
+        lambda: failed_batch((3,) * 250),
+        lambda: failed_batch(GROWING * 3),
+        lambda: in_a_row(250, (3,) * 250),
+    ),
+    RuleCase(
+        "refused-again",
+        "5 CreateTopics requests for topic t failed with INVALID_REPLICATION_FACTOR within 0.404 s",
+        lambda: failing("CreateTopics", (100,) * 4, ErrorCode.INVALID_REPLICATION_FACTOR),
+        lambda: failing("CreateTopics", (100,) * 4, ErrorCode.TOPIC_ALREADY_EXISTS),
+        lambda: failing("CreateTopics", (100,) * 3, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ),
+    RuleCase(
+        "unauthorized",
+        "5 requests were not authorized: Fetch for topic t, within 0.404 s",
+        lambda: failing("Fetch", (100,) * 4, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        lambda: failing("Fetch", (100,) * 4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        lambda: failing("Fetch", (100,) * 3, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+class TestRetrying:
+    def test_fires(self, case: RuleCase) -> None:
+        found = texts(case.rule, case.fires())
+        assert found
+        assert case.says in found[0]
+
+    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.healthy()) == []
+
+    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.blind()) == []
+
+
+def test_all_rules_have_a_case() -> None:
+    assert {case.rule for case in CASES} == rules_of("retrying")
+
+
+class TestWaits:
+    RULE = "retries-without-growing-waits"
+
+    @pytest.mark.parametrize("api", ["Metadata", "FindCoordinator"])
+    def test_of_lookups_grow_too(self, api: str) -> None:
+        (found,) = texts(self.RULE, failing(api, CONSTANT, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        assert found == f"waits about 100 ms each time before it retries {api} (8 waits)"
+
+    @pytest.mark.parametrize("api", ["JoinGroup", "ListOffsets", "Fetch", "OffsetCommit"])
+    def test_of_others_may_be_constant(self, api: str) -> None:
+        assert texts(self.RULE, failing(api, CONSTANT, ErrorCode.COORDINATOR_NOT_AVAILABLE)) == []
+
+    def test_of_a_second_do_no_harm(self) -> None:
+        made = Journal()
+        made.request("Metadata", -60_000, -59_999)
+        for at_ms in starts((1000,) * 8):
+            made.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
+        assert texts(self.RULE, made) == []
+
+    def test_at_the_maximum_are_no_constant_ones_if_the_first_may_be_missing(self) -> None:
+        assert texts(self.RULE, failed_batch((700,) * 8)) == []
+
+    def test_with_jitter_are_constant(self) -> None:
+        made = Journal()
+        for sequence, waits in enumerate(((80, 120, 95, 88, 117), (104, 83, 110, 92, 101), (118, 97, 85, 103, 90))):
+            for at_ms in starts(waits, from_ms=10_000 * sequence):
+                made.batch(at_ms, at_ms + 1, sequence=sequence, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
+        (found,) = texts(self.RULE, made)
+        assert found.endswith("before it retries Produce (15 waits)")
+
+    def test_for_another_broker_do_not_count(self) -> None:
+        made = Journal()
+        for number, at_ms in enumerate(starts(CONSTANT)):
+            made.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER], broker=number % 2)
+        assert texts(self.RULE, made) == []
+
+    def test_in_two_streaks_do_not_make_one(self) -> None:
+        assert texts(self.RULE, failed_batch((100, 200, 30_000, 100, 200, 30_000, 100, 200))) == []

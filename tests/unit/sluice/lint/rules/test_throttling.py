@@ -1,0 +1,84 @@
+"""Rules about throttle times: each fires, stays silent on healthy use, and stays silent without evidence."""
+
+import pytest
+
+from tests.support.journals import Journal
+from tests.support.rule_cases import RuleCase, rules_of, texts
+
+THROTTLE_MS = 400
+
+
+def throttled(next_ms: float, *, api: str = "Produce", version: int = 9, count: int = 4) -> Journal:
+    """Return a journal in which a request follows this long after each response with a throttle time."""
+    made = Journal()
+    for number in range(count):
+        at_ms = number * 1000
+        made.request(api, at_ms, at_ms + 1, version=version, throttle_ms=THROTTLE_MS)
+        made.request(api, at_ms + 1 + next_ms, at_ms + 2 + next_ms, version=version)
+    return made
+
+
+def busy(throttle_ms: int, seconds: int) -> Journal:
+    """Return a journal with a throttled request per second."""
+    made = Journal()
+    for number in range(seconds + 1):
+        made.request("Produce", number * 1000, number * 1000 + 1, throttle_ms=throttle_ms)
+    return made
+
+
+CASES = [
+    RuleCase(
+        "throttle-ignored",
+        "4 requests were sent during the throttle time of 4 of 4 responses",
+        lambda: throttled(200),
+        lambda: throttled(THROTTLE_MS),
+        lambda: throttled(100),
+    ),
+    RuleCase(
+        "mostly-throttled",
+        "throttle times of 13 s in total within 20 s",
+        lambda: busy(600, 20),
+        lambda: busy(400, 20),
+        lambda: busy(600, 8),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+class TestThrottling:
+    def test_fires(self, case: RuleCase) -> None:
+        found = texts(case.rule, case.fires())
+        assert found
+        assert case.says in found[0]
+
+    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.healthy()) == []
+
+    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
+        assert texts(case.rule, case.blind()) == []
+
+
+def test_all_rules_have_a_case() -> None:
+    assert {case.rule for case in CASES} == rules_of("throttling")
+
+
+@pytest.mark.parametrize(("version", "fires"), [(5, False), (6, True)])
+def test_only_versions_count_whose_clients_enforce_throttles(version: int, *, fires: bool) -> None:
+    assert bool(texts("throttle-ignored", throttled(200, version=version))) is fires
+
+
+def test_requests_in_flight_do_not_count() -> None:
+    made = Journal()
+    for at_ms in (0, 1000, 2000):
+        made.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
+        made.request("Produce", at_ms + 0.5, at_ms + 150)
+        made.request("Produce", at_ms + 200, at_ms + 201)
+    assert texts("throttle-ignored", made) == []
+
+
+def test_requests_on_another_connection_do_not_count() -> None:
+    made = Journal()
+    for at_ms in (0, 1000, 2000):
+        made.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
+        made.request("Produce", at_ms + 200, at_ms + 201, connection=2)
+    assert texts("throttle-ignored", made) == []
