@@ -2,8 +2,11 @@
 
 from sluice.lint.clients import ClientKey
 
+from .committing import Committing
 from .connections import Connections
 from .domain import Dispatch, Domain
+from .fetching import Fetching
+from .joining import Joining
 from .metadata import Metadata
 from .producing import Producing
 from .retries import Retries
@@ -19,8 +22,12 @@ class ClientFacts:
         self.traffic = Traffic()
         self.producing, self.connections, self.metadata = Producing(), Connections(), Metadata()
         self.retries, self.throttles = Retries(), Throttles()
+        self.fetching = Fetching()
+        self.committing = Committing(self.fetching)
+        self.joining = Joining()  # after Fetching, whose topics it names
         self.domains: tuple[Domain, ...] = (
             *(self.traffic, self.producing, self.connections, self.metadata),
             *(self.retries, self.throttles),
+            *(self.fetching, self.committing, self.joining),
         )
         self.dispatch = Dispatch(self.domains)

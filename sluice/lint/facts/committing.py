@@ -2,12 +2,14 @@
 
 from sluice.journal_events import Request, TopicPartition
 
-from .busiest import Busiest
+from .bursts import Burst
 from .distribution import Distribution
 from .domain import Domain, Examples, Handlers
-from .fetching import TEN_SECONDS_NS, Fetching, Position
+from .fetching import Fetching, Position
 
 _NS_PER_MS = 1_000_000
+# 5 per second: at a lower rate, a commit per record is a choice.
+_SINGLE, _SINGLE_SECONDS = 50, 10.0
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID = 22, 25
 # Committed offsets of more partitions are not kept.
 _MOST_OFFSETS = 4096
@@ -45,9 +47,8 @@ class Committing(Domain):
     """The OffsetCommit requests of a client.
 
     interval_ms: time between two requests for a group
-    single: number of requests that commit exactly one more record
+    single: requests that commit exactly one more record
     several: number of those that commit more
-    single_busiest: the most commits of one record in 10 s
     backward: number of offsets below the one committed before, without a fetch from there in between
     rejected: number of requests that failed because the client was no longer a member of the group
     offsets: by group, topic and partition
@@ -55,9 +56,9 @@ class Committing(Domain):
 
     def __init__(self, fetching: Fetching) -> None:
         self.interval_ms = Distribution()
-        self.single = self.several = self.backward = self.rejected = 0
-        self.single_busiest = Busiest(TEN_SECONDS_NS)
-        self.single_examples, self.backward_examples, self.rejected_examples = Examples(), Examples(), Examples()
+        self.single = Burst(_SINGLE, _SINGLE_SECONDS)
+        self.several = self.backward = self.rejected = 0
+        self.backward_examples, self.rejected_examples = Examples(), Examples()
         self.offsets: dict[OffsetKey, Offset] = {}
         self._positions = fetching.positions
         self._requests: dict[str, int] = {}  # time of the last one, by group
@@ -84,9 +85,7 @@ class Committing(Domain):
             self._requests[event.group_id] = event.received_ns
         records = sum(self._partition(event, each) for each in event.partitions if each.offset >= 0)
         if records == 1:
-            self.single += 1
-            self.single_busiest.add(event.received_ns)
-            self.single_examples.note(event)
+            self.single.add(event)
         elif records > 1:
             self.several += 1
 

@@ -4,13 +4,16 @@ from collections import Counter
 
 from sluice.journal_events import ConnectionClosed, Request, TopicPartition
 
-from .busiest import Busiest
+from .bursts import Burst
 from .domain import Domain, Examples, Handlers
 from .fields import number
 from .topics import Topics
 
-TEN_SECONDS_NS = 10_000_000_000
-
+_TEN_SECONDS = 10.0
+# 10 per second. With the default wait of 500 ms, an idle consumer sends 2.
+_UNWAITING = 100
+# 100 per second: at lower rates, the cost of a request does not matter.
+_TINY = 1000
 # A broker without data responds at once to a request that does not wait, and no earlier than the wait to one that does.
 _SHORTEST_WAIT_MS = 50
 # Defaults of max.partition.fetch.bytes and its equivalents in all clients: a fetch cut by it is no choice of the user.
@@ -119,12 +122,11 @@ class Fetching(Domain):
     max_wait_ms, min_bytes, max_bytes, partition_max_bytes, isolation_level: number of requests by value
     positions: by topic and partition
     unlisted: number of requests of which the journal left partitions off
-    unwaiting: number of empty responses that came at once, because the request did not wait
-    unwaiting_busiest: the most of them in 10 s
+    unwaiting: empty responses that came at once, because the request did not wait
     limited, cut: responses with records to requests with less than the default limits; those of them that left off
         records that the partition had
     smallest_limit: the lowest of these limits, in bytes; 0 without one
-    tiny: the most responses with less than 1 KiB of records in 10 s
+    tiny: responses with less than 1 KiB of records
     out_of_range: number of requests for an offset that the partition does not have
     """
 
@@ -135,10 +137,9 @@ class Fetching(Domain):
         self.partition_max_bytes: Counter[int] = Counter()
         self.isolation_level: Counter[int] = Counter()
         self.positions: dict[tuple[str, int], Position] = {}
-        self.unlisted = self.unwaiting = self.limited = self.cut = self.smallest_limit = self.out_of_range = 0
-        self.unwaiting_busiest, self.tiny = Busiest(TEN_SECONDS_NS), Busiest(TEN_SECONDS_NS)
-        self.unwaiting_examples, self.cut_examples = Examples(), Examples()
-        self.tiny_examples, self.out_of_range_examples = Examples(), Examples()
+        self.unlisted = self.limited = self.cut = self.smallest_limit = self.out_of_range = 0
+        self.unwaiting, self.tiny = Burst(_UNWAITING, _TEN_SECONDS), Burst(_TINY, _TEN_SECONDS)
+        self.cut_examples, self.out_of_range_examples = Examples(), Examples()
         self._connections: dict[int, _Connection] = {}
 
     def handlers(self) -> Handlers:
@@ -179,8 +180,7 @@ class Fetching(Domain):
         if not size:
             self._empty(event)
         elif size < _TINY_BYTES:
-            self.tiny.add(event.at_ns)
-            self.tiny_examples.note(event)
+            self.tiny.add(event)
 
     def _settings(self, event: Request, connection: _Connection) -> bool:
         """Count the settings, and return whether the limits are below the defaults."""
@@ -231,6 +231,4 @@ class Fetching(Domain):
 
     def _empty(self, event: Request) -> None:
         if number(event.sent, "max_wait_ms") < _SHORTEST_WAIT_MS or number(event.sent, "min_bytes") <= 0:
-            self.unwaiting += 1
-            self.unwaiting_busiest.add(event.at_ns)
-            self.unwaiting_examples.note(event)
+            self.unwaiting.add(event)

@@ -1,0 +1,1 @@
+"""Rules about consumers: what they fetch and commit."""
