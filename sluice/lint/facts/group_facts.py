@@ -4,6 +4,7 @@ from sluice.journal_events import GroupState, Request
 from sluice.lint.clients import ClientKey
 
 from .domain import Dispatch, Domain
+from .membership import Membership
 
 _MOST_CLIENTS = 16
 
@@ -17,7 +18,8 @@ class GroupFacts:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.clients: dict[ClientKey, None] = {}
-        self.domains: tuple[Domain, ...] = ()
+        self.membership = Membership(group_id)
+        self.domains: tuple[Domain, ...] = (self.membership,)
         self.dispatch = Dispatch(self.domains)
 
     def take(self, event: Request | GroupState, name: str) -> None:

@@ -6,6 +6,7 @@ its last request, and it has not rejoined in time if its next request fails alth
 """
 
 from collections import deque
+from typing import NamedTuple
 
 from sluice.journal_events import GroupState, Request
 
@@ -27,7 +28,7 @@ _UNRELEASED_INSTANCE_ID = 111
 _LEAVES = -1
 _FENCED_INSTANCE = {_FENCED_INSTANCE_ID, _UNRELEASED_INSTANCE_ID}
 _REMOVED = {_UNKNOWN_MEMBER_ID, _FENCED_MEMBER_EPOCH}
-_REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling"}
+_REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling", "Empty"}
 
 # Further members are not kept: of thousands, these are a sample.
 _MOST_MEMBERS = 4096
@@ -37,7 +38,7 @@ _EXPIRY_DELAY_NS = 2_000_000_000
 LOOP_NS = 300_000_000_000
 _LOOP_REBALANCES = 64
 # With the cooperative protocol, a member without partitions gets some in a second rebalance, which comes earlier.
-SETTLED_NS = 5_000_000_000
+_SETTLED_NS = 5_000_000_000
 # A member that joins later than half of what it may take is late: a rebalance begins at any time of a poll interval, so
 # half of the interval is what is seen of it on average.
 _LATE_SHARE = 0.5
@@ -113,11 +114,24 @@ class Notes:
         self.texts: list[str] = []
         self.examples = Examples()
 
+    @property
+    def in_words(self) -> str:
+        more = self.count - len(self.texts)
+        return "; ".join(self.texts) + (f"; {more:,} more" if more else "")
+
     def add(self, text: str, event: Request | GroupState) -> None:
         self.count += 1
         self.examples.note(event)
         if len(self.texts) < _MOST_TEXTS:
             self.texts.append(text)
+
+
+class Assigned(NamedTuple):
+    """The assignment of a member. The journal lists up to 16 partitions."""
+
+    client_id: str
+    connection: int
+    partitions: list[str]
 
 
 class _Departure:
@@ -156,6 +170,7 @@ class Membership(Domain):
         self.inconsistent_protocols, self.invalid_session_timeouts = Notes(), Notes()
         self.rebalance_examples, self.expired_examples = Examples(), Examples()
         self.last_ns = 0
+        self._settled: list[Assigned] = []
         self._assigned_topics: set[str] = set()
         self._instances: dict[str, Member] = {}
         self._departures: dict[int, _Departure] = {}  # by connection
@@ -191,18 +206,24 @@ class Membership(Domain):
                 if ended_ns - began_ns > LOOP_NS:
                     break
                 # What happened shortly before the first one caused it.
-                explained = sum(began_ns - _EXPIRY_DELAY_NS <= at_ns <= ended_ns + _EXPIRY_DELAY_NS for at_ns in changes)
+                explained = sum(
+                    began_ns - _EXPIRY_DELAY_NS <= at_ns <= ended_ns + _EXPIRY_DELAY_NS for at_ns in changes
+                )
                 most = max(most, last - first + 1 - 2 * explained)
         return most
 
-    def last_assignment(self, settled_ns: int) -> list[Member]:
-        """Return the members of the last generation, if it has lasted so long; those with most partitions first."""
+    def assignment(self) -> list[Assigned]:
+        """Return the last assignment that lasted for `_SETTLED_NS`; members with most partitions first."""
+        return self._settled_assignment(self.last_ns) or self._settled
+
+    def _settled_assignment(self, at_ns: int) -> list[Assigned]:
         present = [each for each in self.members.values() if each.is_present and each.partitions is not None]
         generation = max((each.generation for each in present), default=-1)
         found = [each for each in present if each.generation == generation]
-        if not found or self.last_ns - max(each.assigned_ns for each in found) < settled_ns:
+        if not found or at_ns - max(each.assigned_ns for each in found) < _SETTLED_NS:
             return []
-        return sorted(found, key=lambda each: (-partition_count(each), each.id))
+        assigned = [Assigned(each.client_id, each.connection, each.partitions or []) for each in found]
+        return sorted(assigned, key=lambda each: (-len(each.partitions), each.connection))
 
     def silent_members(self) -> list[Member]:
         """Return members that the broker removed after their session timeout, and that sent nothing afterwards."""
@@ -234,7 +255,9 @@ class Membership(Domain):
         if _INCONSISTENT_GROUP_PROTOCOL in codes:
             supported = ", ".join(names(event.sent, "protocols"))
             used = self.protocol_name or "another one"
-            self.inconsistent_protocols.add(f"client {event.client_id} supports {supported}; the group uses {used}", event)
+            self.inconsistent_protocols.add(
+                f"client {event.client_id} supports {supported}; the group uses {used}", event
+            )
         if _INVALID_SESSION_TIMEOUT in codes:
             timeout = number(event.sent, "session_timeout_ms")
             self.invalid_session_timeouts.add(f"client {event.client_id} requested {timeout} ms", event)
@@ -261,12 +284,7 @@ class Membership(Domain):
         departure = self._departures.pop(event.connection, None)
         if departure is not None:
             self._returns(departure, event)
-        member = self.members.get(member_id)
-        if member is None:
-            member = Member(member_id, event)
-            if len(self.members) < _MOST_MEMBERS:
-                self.members[member_id] = member
-                self._connections.setdefault(event.connection, event.received_ns)
+        member = self.members.get(member_id) or Member(member_id, event)
         if instance_id:
             previous = self._instances.get(instance_id)
             if previous is not None and previous is not member:
@@ -274,6 +292,9 @@ class Membership(Domain):
                 self.members.pop(previous.id, None)
             member.instance_id = instance_id
             self._instances[instance_id] = member
+        if len(self.members) < _MOST_MEMBERS or member_id in self.members:
+            self.members[member_id] = member
+            self._connections.setdefault(event.connection, event.received_ns)
         member.joined_ns = member.last_ns = event.at_ns
         member.expired_ns = member.left_ns = 0
         member.told_ns = member.heartbeat_ns = 0
@@ -286,14 +307,15 @@ class Membership(Domain):
             return
         self.poll_too_late.add(
             f"client {member.client_id} left {_seconds(stay_ns)} after it had joined, and joined again "
-            f"{_seconds(event.received_ns - departure.at_ns)} later on the same connection; its rebalance timeout, which "
-            f"is max.poll.interval.ms in most clients, is {_seconds(member.rebalance_ns)}",
+            f"{_seconds(event.received_ns - departure.at_ns)} later on the same connection; its rebalance timeout, "
+            f"which is max.poll.interval.ms in most clients, is {_seconds(member.rebalance_ns)}",
             event,
         )
 
     def _static_member_returns(self, previous: Member, event: Request) -> None:
         away_ns = event.received_ns - previous.last_ns
-        others = any(each.is_present and each is not previous for each in self.members.values())
+        expired_ns = previous.last_ns + previous.session_ns
+        others = any(each.is_present and expired_ns <= each.last_ns < event.at_ns for each in self.members.values())
         if previous.connection != event.connection and others and previous.session_ns <= away_ns <= _RESTART_NS:
             self.returned_late.add(
                 f"instance {previous.instance_id} returned after {_seconds(away_ns)}, "
@@ -304,7 +326,9 @@ class Membership(Domain):
     def _sync(self, event: Request) -> None:
         member = self._contact(event)
         if member is not None and "assignment" in event.returned:
-            self._assigned(member, names(event.returned, "assignment"), number(event.sent, "generation_id"), event.at_ns)
+            self._assigned(
+                member, names(event.returned, "assignment"), number(event.sent, "generation_id"), event.at_ns
+            )
 
     def _assigned(self, member: Member, partitions: list[str], generation: int, at_ns: int) -> None:
         member.partitions, member.generation, member.assigned_ns = partitions, generation, at_ns
@@ -414,12 +438,18 @@ class Membership(Domain):
     def _fenced_instance(self, event: Request) -> None:
         instance_id = text(event.sent, "group_instance_id") or text(event.sent, "instance_id")
         latest = self._instances.get(instance_id)
-        other = f"; connection {latest.connection} has the id" if latest and latest.connection != event.connection else ""
-        self.instance_fenced.add(f"{event.api} of instance {instance_id} on connection {event.connection} failed{other}", event)
+        other = (
+            f"; connection {latest.connection} has the id" if latest and latest.connection != event.connection else ""
+        )
+        self.instance_fenced.add(
+            f"{event.api} of instance {instance_id} on connection {event.connection} failed{other}", event
+        )
 
     def _state(self, event: GroupState) -> None:
         self.last_ns, self.group_type = event.at_ns, event.group_type
         self.most_members = max(self.most_members, event.members)
+        if event.before == "Stable":
+            self._settled = self._settled_assignment(event.at_ns) or self._settled
         if event.before == "Stable" and event.after in _REBALANCING:
             self.rebalances += 1
             self.rebalance_examples.note(event)
@@ -430,12 +460,6 @@ class Membership(Domain):
                 member.expired_ns = event.at_ns
                 self.expired_examples.note(event)
                 self._departures[member.connection] = _Departure(member, event.at_ns, "")
-
-
-
-def partition_count(member: Member) -> int:
-    """Return the number of assigned partitions, as far as the journal lists them; 0 if it is unknown."""
-    return len(member.partitions or ())
 
 
 def _seconds(ns: int) -> str:

@@ -10,7 +10,7 @@ def _check(facts: ClientFacts) -> Iterator[Evidence]:
     committing = facts.committing
     if committing.backward:
         yield Evidence(
-            f"{committing.backward:,} commits of an offset below the one before, which the client did not fetch again",
+            f"commits of an offset below the one before, which the client did not fetch again: {committing.backward:,}",
             committing.backward_examples,
         )
 

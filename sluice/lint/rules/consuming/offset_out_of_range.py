@@ -10,7 +10,7 @@ def _check(facts: ClientFacts) -> Iterator[Evidence]:
     fetching = facts.fetching
     if fetching.out_of_range:
         yield Evidence(
-            f"{fetching.out_of_range:,} requests failed with OFFSET_OUT_OF_RANGE", fetching.out_of_range_examples
+            f"requests that failed with OFFSET_OUT_OF_RANGE: {fetching.out_of_range:,}", fetching.out_of_range_examples
         )
 
 

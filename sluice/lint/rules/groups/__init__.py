@@ -1,0 +1,1 @@
+"""Rules about groups: their members and rebalances."""
