@@ -12,6 +12,7 @@ from .producing import Producing
 from .retries import Retries
 from .throttles import Throttles
 from .traffic import Traffic
+from .transactions import Transactions
 
 
 class ClientFacts:
@@ -25,9 +26,11 @@ class ClientFacts:
         self.fetching = Fetching()
         self.committing = Committing(self.fetching)
         self.joining = Joining()  # after Fetching, whose topics it names
+        self.transactions = Transactions()
+        self.transactions = Transactions()
         self.domains: tuple[Domain, ...] = (
             *(self.traffic, self.producing, self.connections, self.metadata),
             *(self.retries, self.throttles),
-            *(self.fetching, self.committing, self.joining),
+            *(self.fetching, self.committing, self.joining, self.transactions),
         )
         self.dispatch = Dispatch(self.domains)

@@ -5,12 +5,13 @@ A transaction begins with the first request that adds a partition or offsets to 
 
 from sluice.journal_events import ConnectionClosed, Request
 
-from .busiest import Busiest
+from .bursts import Burst
 from .domain import Domain, Examples, Handlers
-from .fetching import TEN_SECONDS_NS
 from .fields import number
 
 _NS_PER_MS = 1_000_000
+# 2 per second: at a lower rate, the cost of a transaction does not matter.
+_SINGLE, _SINGLE_SECONDS = 20, 10.0
 _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING = 47, 48, 49
 _INVALID_TRANSACTION_TIMEOUT, _PRODUCER_FENCED = 50, 90
 _FENCED = {_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED}
@@ -45,9 +46,8 @@ class Transactions(Domain):
     """The transactions of a client.
 
     ids: by transactional id
-    single: number of transactions with one record, or only offsets
+    single: transactions with one record, or only offsets
     several: number of the others
-    single_busiest: the most transactions with one record in 10 s
     near_timeout: transactions that took at least `NEAR_SHARE` of their timeout, and ended in time
     longest_share: the highest share of them
     timed_out: transactions that the broker had aborted when the client wanted to continue
@@ -57,13 +57,13 @@ class Transactions(Domain):
 
     def __init__(self) -> None:
         self.ids: dict[str, Transactional] = {}
-        self.single = self.several = self.near_timeout = self.timed_out = self.fenced = 0
+        self.several = self.near_timeout = self.timed_out = self.fenced = 0
         self.longest_share = 0.0
         self.invalid_timeouts: set[int] = set()
-        self.single_busiest = Busiest(TEN_SECONDS_NS)
-        self.single_examples, self.near_examples, self.timed_out_examples = Examples(), Examples(), Examples()
+        self.single = Burst(_SINGLE, _SINGLE_SECONDS)
+        self.near_examples, self.timed_out_examples = Examples(), Examples()
         self.fenced_examples, self.timeout_examples, self.left_open_examples = Examples(), Examples(), Examples()
-        self._left_open: dict[str, float] = {}  # by transactional id: when its connection closed
+        self._left_open: dict[str, int] = {}  # by transactional id: when its connection closed
 
     def handlers(self) -> Handlers:
         return {
@@ -158,9 +158,7 @@ class Transactions(Domain):
 
     def _ended(self, transactional: Transactional, event: Request) -> None:
         if transactional.records <= 1:
-            self.single += 1
-            self.single_busiest.add(event.received_ns)
-            self.single_examples.note(event)
+            self.single.add(event)
         else:
             self.several += 1
         if transactional.timeout_ns:
