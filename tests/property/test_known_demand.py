@@ -12,12 +12,12 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from sluice.spark.charges.sources import splits_of
 from sluice.spark.plan import job, local_engine
 from sluice.spark.plan.analysis import Limits, Settings
 from sluice.spark.plan.demand import Confidence
 from sluice.spark.plan.recommendation import Policy
 from sluice.spark.plan.tables import FINDING, REPLAYS, finding_of, read_table
+from sluice.spark.splits import splits_of
 from tests.support.journal_lines import produced
 
 LIMITS = Limits(100, 0.05)

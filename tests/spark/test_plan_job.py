@@ -12,11 +12,11 @@ import pytest
 from pyarrow import dataset
 
 from sluice.cli import pipeline
-from sluice.spark.charges import sources
-from sluice.spark.charges.sources import splits_of
+from sluice.spark import splits
 from sluice.spark.plan import local_engine, spark_engine
 from sluice.spark.plan.analysis import Engine, Limits, Settings
 from sluice.spark.plan.tables import DEMAND, NEEDS, QUARANTINE, REPLAYS
+from sluice.spark.splits import splits_of
 from tests.support.journal_lines import journal
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def found_by(run: Engine, inputs: list[str], out: Path) -> tuple[Mapping[str, in
 def test_both_engines_find_the_same(
     spark: "SparkSession", inputs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits, made by the driver
+    monkeypatch.setattr(splits, "_SPLIT_BYTES", 300_000)  # several splits, made by the driver
     counts, tables = found_by(local_engine.run, inputs, tmp_path / "local")
     assert found_by(spark_engine.engine_on(spark), inputs, tmp_path / "spark") == (counts, tables)
     assert counts["quarantined"] == len(tables[QUARANTINE]) == 3

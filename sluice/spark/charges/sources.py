@@ -1,41 +1,22 @@
-"""The input files as splits, which are read independently.
+"""The charges in input files.
 
 A text line that begins with `{` is a journal event, any other a line of Kafka's request log. Unreadable input is
 quarantined with a reason.
-
-Paths are local, or of a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
 """
 
-import gzip
 import zlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import IO, NamedTuple, cast
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
-from pyarrow import fs, parquet
+from pyarrow import parquet
 
-from sluice.errors import SluiceError
+from sluice.spark.splits import Split, batches, blocks, first_row, open_file
 
 from . import from_journal, from_request_log
 from .charges import MOST_TEXT, By, Client, Gathered, Quarantined
 
 ROWS_AT_ONCE = 500_000  # that a reader buffers
-_SPLIT_BYTES = 64 << 20
-_BLOCK_BYTES = 4 << 20
-_LONGEST_LINE = 16 << 20
-_SPLIT_ROWS = 1 << 20
-_BATCH_ROWS = 1 << 16
-_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
-
-
-class Split(NamedTuple):
-    """A part of a file: a range of row groups (Parquet) or bytes (text); 0 to 0 for a whole gzip file."""
-
-    path: str
-    form: str  # "parquet", "text", "gzip"; or the reason why the file cannot be read
-    begin: int
-    end: int
 
 
 class Found(NamedTuple):
@@ -43,14 +24,6 @@ class Found(NamedTuple):
     quarantined: list[Quarantined]
     counts: dict[str, int]  # of the whole split, only in its last part
     is_last: bool
-
-
-def splits_of(paths: Sequence[str]) -> list[Split]:
-    """Return the splits of files, and of visible files in folders; raise SluiceError without any input."""
-    splits = [split for path in paths for file in _files(path) for split in _cut(*file)]
-    if not splits:
-        raise SluiceError(f"{', '.join(paths)}: no input; expected files that are not empty")
-    return splits
 
 
 def read(split: Split, by: By) -> Iterator[Found]:
@@ -65,86 +38,18 @@ def read(split: Split, by: By) -> Iterator[Found]:
     yield Found(*gathered.take(), dict(gathered.counts), is_last=True)
 
 
-# -- files and splits --------------------------------------------------------------------------------------------------
-
-
-def _files(path: str) -> list[tuple[str, int]]:
-    try:
-        if "://" in path:
-            filesystem, inner = fs.FileSystem.from_uri(path)
-            scheme = path[: len(path) - len(inner)] if path.endswith(inner) else path.partition("://")[0] + "://"
-            info = filesystem.get_file_info(inner)
-            if info.type == fs.FileType.Directory:
-                found = filesystem.get_file_info(fs.FileSelector(inner))
-                return sorted(
-                    (scheme + each.path, each.size) for each in found if _counts(each.base_name, each.is_file)
-                )
-            if info.type == fs.FileType.NotFound:
-                raise FileNotFoundError
-            return [(path, info.size)]
-        local = Path(path)
-        if local.is_dir():
-            found = [each for each in local.iterdir() if _counts(each.name, each.is_file())]
-            return [(str(each), each.stat().st_size) for each in sorted(found)]
-        return [(path, local.stat().st_size)]
-    except FileNotFoundError:
-        raise SluiceError(f"{path}: no such file or folder") from None
-    except (OSError, pa.ArrowException) as error:
-        raise SluiceError(f"{path}: cannot read: {error}") from None
-
-
-def _counts(name: str, is_file: bool) -> bool:
-    return is_file and not name.startswith((".", "_"))
-
-
-def _cut(path: str, size: int) -> Iterator[Split]:
-    with _open(path) as file:
-        magic = file.read(len(_PARQUET))
-        if magic.startswith(_GZIP):
-            yield Split(path, "gzip", 0, 0)
-        elif magic != _PARQUET:
-            yield from (Split(path, "text", at, min(at + _SPLIT_BYTES, size)) for at in range(0, size, _SPLIT_BYTES))
-        else:
-            yield from _cut_parquet(path, file)
-
-
-def _cut_parquet(path: str, file: IO[bytes]) -> Iterator[Split]:
-    try:
-        metadata = parquet.ParquetFile(file).metadata
-    except (pa.ArrowException, OSError) as error:
-        yield Split(path, f"invalid Parquet file: {error}", 0, 0)
-        return
-    first = rows = 0
-    for number in range(metadata.num_row_groups):
-        rows += metadata.row_group(number).num_rows
-        if rows >= _SPLIT_ROWS or number + 1 == metadata.num_row_groups:
-            yield Split(path, "parquet", first, number + 1)
-            first, rows = number + 1, 0
-
-
-def _open(path: str) -> IO[bytes]:
-    if "://" in path:
-        filesystem, inner = fs.FileSystem.from_uri(path)
-        file: IO[bytes] = filesystem.open_input_file(inner)
-        return file
-    return Path(path).open("rb")
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
 def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
-    with _open(split.path) as opened:
+    with open_file(split.path) as opened:
         try:
             file = parquet.ParquetFile(opened)
-            row = sum(file.metadata.row_group(number).num_rows for number in range(split.begin))
+            row = first_row(file, split)
             missing = [name for name in from_journal.COLUMNS if name not in file.schema_arrow.names]
             if missing:
                 reason = f"not a journal export: missing columns {', '.join(missing)}"
                 gathered.quarantine(split.path, row, reason, str(file.schema_arrow))
                 return
-            groups, columns = range(split.begin, split.end), from_journal.COLUMNS
-            for batch in file.iter_batches(_BATCH_ROWS, groups, columns):
+            columns = from_journal.COLUMNS
+            for batch in batches(file, split, columns):
                 from_journal.take_batch(batch.select(columns), split.path, row, gathered)
                 row += len(batch)
                 yield
@@ -153,28 +58,13 @@ def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
 
 
 def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
-    with _open(split.path) as opened:
-        file = (
-            cast("IO[bytes]", gzip.GzipFile(fileobj=opened)) if split.form == "gzip" else opened
-        )  # GzipFile has IO's reading methods
-        position = split.begin
-        if position:  # a line that begins before this split belongs to the previous one
-            file.seek(position - 1)
-            position += len(file.readline()) - 1
-        try:
-            while split.form == "gzip" or position < split.end:
-                # The last line is read completely, even past the split's end, but no further line.
-                least = _BLOCK_BYTES if split.form == "gzip" else min(_BLOCK_BYTES, split.end - position)
-                block = file.read(least)
-                if block and not block.endswith(b"\n"):
-                    block += file.readline(_LONGEST_LINE)
-                if not block:
-                    return
-                yield from _take_block(block, split.path, position, gathered)
-                position += len(block)
-                yield
-        except (OSError, EOFError, zlib.error) as error:
-            gathered.quarantine(split.path, position, f"cannot read further: {error}", "")
+    position = split.begin
+    try:
+        for position, block in blocks(split):
+            yield from _take_block(block, split.path, position, gathered)
+            yield
+    except (OSError, EOFError, zlib.error) as error:
+        gathered.quarantine(split.path, position, f"cannot read further: {error}", "")
 
 
 def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sluice.quotas.manager import QuotaConfig
 from sluice.spark.charges.charges import By, Client, Requests, requests_of
-from sluice.spark.charges.sources import Split
+from sluice.spark.splits import Split
 
 from .demand import least_ms
 from .replay import Candidate, Loop, Outcome, replay

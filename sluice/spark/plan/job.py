@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sluice.errors import ConfigError, SluiceError
-from sluice.spark.charges.sources import splits_of
+from sluice.spark.splits import splits_of
 
 from .analysis import Engine, OnProgress, Settings
 from .coverage import Coverage, coverage_of, is_partial, warnings_of

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.spark.charges.charges import Client
-from sluice.spark.charges.sources import Split, read
+from sluice.spark.charges.sources import read
+from sluice.spark.splits import Split
 
 from .analysis import OnProgress, Settings, find_need, try_candidates
 from .demand import measure_demand

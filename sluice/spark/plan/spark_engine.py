@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
 from sluice.spark.charges.charges import Client
-from sluice.spark.charges.sources import Split, read
+from sluice.spark.charges.sources import read
+from sluice.spark.splits import Split
 
 from .analysis import Engine, OnProgress, Settings
 from .local_engine import replay_clients

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from sluice.errors import SluiceError
+from sluice.spark import splits
 from sluice.spark.charges import sources
 from sluice.spark.charges.charges import QUARANTINED, USED, Quarantined
-from sluice.spark.charges.sources import read, splits_of
+from sluice.spark.charges.sources import read
+from sluice.spark.splits import splits_of
 from tests.support.packed_charges import rows_in
 
 EVENT = (
@@ -42,8 +44,8 @@ def all_of(path: Path) -> tuple[list[int], list[Quarantined], Counter[str]]:
 def test_every_line_is_read_once_for_any_split_size(
     split_bytes: int, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_SPLIT_BYTES", split_bytes)
-    monkeypatch.setattr(sources, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(splits, "_SPLIT_BYTES", split_bytes)
+    monkeypatch.setattr(splits, "_BLOCK_BYTES", block_bytes)
     file = tmp_path / "a.ndjson"
     file.write_text(lines(12) + "broken\n\n" + lines(3).rstrip("\n"))
     times, quarantined, counts = all_of(file)
@@ -53,7 +55,7 @@ def test_every_line_is_read_once_for_any_split_size(
 
 
 def test_buffered_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_BLOCK_BYTES", 300)
+    monkeypatch.setattr(splits, "_BLOCK_BYTES", 300)
     monkeypatch.setattr(sources, "ROWS_AT_ONCE", 4)
     file = tmp_path / "a.ndjson"
     file.write_text(lines(20))
@@ -73,8 +75,8 @@ def test_buffered_quarantined_lines_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_BLOCK_BYTES", 100)
-    monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(splits, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(splits, "_LONGEST_LINE", 1000)
     file = tmp_path / "a.log"
     file.write_bytes(b"x" * 5000 + b"\n" + lines(2).encode())
     times, quarantined, _ = all_of(file)
@@ -114,7 +116,7 @@ def test_every_parquet_row_is_read_once_for_any_split_size(
 ) -> None:
     from pyarrow import parquet
 
-    monkeypatch.setattr(sources, "_SPLIT_ROWS", split_rows)
+    monkeypatch.setattr(splits, "_SPLIT_ROWS", split_rows)
     file = tmp_path / "a.parquet"
     parquet.write_table(table(50), file, row_group_size=10)
     times, quarantined, counts = all_of(file)
