@@ -6,6 +6,7 @@ which groups the events, has the same result (`sluice/spark/lint`).
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, GroupState, Request
@@ -35,32 +36,30 @@ class Fold:
         """Add events."""
         for event in taken:
             self.events += 1
-            if isinstance(event, Request):
-                self.take_of_client(event, event.api)
+            if isinstance(event, ClientEvent):
+                self.take_of_client(event)
+            if isinstance(event, Request | GroupState):
                 if event.group_id:
-                    self.take_of_group(event, event.api)
-            elif isinstance(event, ClientEvent):
-                self.take_of_client(event, str(event.__struct_config__.tag))
-            elif isinstance(event, GroupState):
-                self.take_of_group(event, "group-state")
+                    self.take_of_group(event)
             elif isinstance(event, Gap):
                 self.lost += event.lost
 
-    def take_of_client(self, event: ClientEvent, name: str) -> None:
-        """Add an event to the facts of its client; `name` is the API of a request, else the kind."""
+    def take_of_client(self, event: ClientEvent) -> None:
+        """Add an event to the facts of its client."""
         key = ClientKey(event.client_id, event.software_name, event.software_version)
         facts = self.clients.get(key)
         if facts is None:
             facts = self.clients[key] = ClientFacts(key)
+        name = event.api if isinstance(event, Request) else str(event.__struct_config__.tag)
         for handle in facts.dispatch[name]:
             handle(event)
 
-    def take_of_group(self, event: Request | GroupState, name: str) -> None:
+    def take_of_group(self, event: Request | GroupState) -> None:
         """Add an event to the facts of its group."""
         facts = self.groups.get(event.group_id)
         if facts is None:
             facts = self.groups[event.group_id] = GroupFacts(event.group_id)
-        facts.take(event, name)
+        facts.take(event)
 
     def judged(self, rules: Rules) -> Iterator[Judged]:
         for client in self.clients.values():
@@ -74,15 +73,23 @@ class Fold:
 
 def fold(batches: Iterable[Iterable[AnyEvent]]) -> Fold:
     """Return the facts of all events, which are decoded in batches while this runs."""
-    found, was_enabled = Fold(), gc.isenabled()
-    gc.disable()  # a collection while events are created takes a third of the time of decoding; none is in a cycle
-    try:
+    found = Fold()
+    with no_collection():
         for batch in batches:
             found.take(batch)
+    return found
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the garbage collector, which takes a third of the time of decoding; no event is in a cycle."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if was_enabled:
             gc.enable()
-    return found
 
 
 def lint(events: Iterable[AnyEvent]) -> Result:
@@ -113,6 +120,11 @@ def judge_group(facts: GroupFacts, rules: Rules) -> Judged:
     return found
 
 
+def judge_topics(topics: Topics, rules: Rules) -> Iterator[Judged]:
+    for name, facts in topics.items():
+        yield judge(rules, Scope.TOPIC, facts, name, facts.clients)
+
+
 def join(parts: Iterable[Judged], rules: Rules, events: int, lost: int) -> Result:
     """Join what was found about clients and groups, and judge the topics."""
     whole, topics, clients = Judged(), Topics(), dict[ClientKey, Client]()
@@ -125,8 +137,7 @@ def join(parts: Iterable[Judged], rules: Rules, events: int, lost: int) -> Resul
             clients[part.client.key] = part.client
         for name, contributed in part.topics.items():
             topics[name].merge(contributed)
-    for name in sorted(topics):
-        of_topic = judge(rules, Scope.TOPIC, topics[name], name, topics[name].clients)
+    for of_topic in judge_topics(topics, rules):
         whole.findings += of_topic.findings
         whole.undecided += of_topic.undecided
     for key, settings in sorted(of_members, key=lambda each: each[0]):

@@ -6,14 +6,16 @@ An event with a missing field, or one of another type, is of an unsupported jour
 """
 
 from collections.abc import Iterable
+from functools import reduce
 from types import NoneType
 from typing import get_args, get_origin
 
 import msgspec
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice.journal_events import KINDS, AnyEvent
+from sluice.spark.journal_parquet import AS_JSON
 
 EVENT = "event"
 REASON = "reason"
@@ -33,6 +35,23 @@ def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
     return with_event.withColumn(REASON, _reason(value, wanted))
 
 
+def lines(session: SparkSession, inputs: Iterable[str]) -> DataFrame:
+    """Return one event per row as JSON, in `value`: lines of NDJSON files, and rows of Parquet exports."""
+    return reduce(DataFrame.unionByName, (_lines(session, path) for path in inputs))
+
+
+def _lines(session: SparkSession, path: str) -> DataFrame:
+    if not path.endswith(".parquet"):
+        return session.read.text(path).where(f.trim("value") != "")
+    rows = session.read.parquet(path)
+    as_json = [name for name in AS_JSON if name in rows.columns]
+    text = f.to_json(f.struct(*(name for name in rows.columns if name not in as_json)), {"ignoreNullFields": "false"})
+    parts: list[Column] = [f.expr("substring(line, 1, length(line) - 1)")]
+    for name in as_json:
+        parts += [f.lit(f',"{name}":'), f.coalesce(name, f.lit("{}"))]
+    return rows.withColumn("line", text).select(f.concat(*parts, f.lit("}")).alias("value"))
+
+
 def sql_columns(kinds: Kinds) -> str:
     columns = {"kind": "string"}
     for kind in kinds:
@@ -46,6 +65,8 @@ def _sql_type(annotation: object) -> str:
     named = _SQL_TYPES.get(annotation)
     if named is not None:
         return named
+    if get_origin(annotation) is dict:
+        return "map<string, string>"
     if get_origin(annotation) is list:
         (item,) = get_args(annotation)
         return f"array<{_sql_type(item)}>"

@@ -34,7 +34,7 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    from .parquet import write
+    from sluice.spark.journal_parquet import write
 
     kept = list(lines)
     write(file, kept)

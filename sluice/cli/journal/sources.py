@@ -105,9 +105,13 @@ def _problem(name: str, number: int, block: bytes) -> str:
 def _of_parquet(path: str, file: IO[bytes]) -> Iterator[Sequence[AnyEvent]]:
     if find_spec("pyarrow") is None:
         raise SluiceError(f"{path}: Parquet needs pyarrow, which is not installed; run pip install pyarrow")
-    from .parquet import read
+    from sluice.spark.journal_parquet import read
 
-    return read(path, file)
+    for lines in read(path, file):
+        try:
+            yield decode_lines(lines)
+        except _NO_EVENT as error:
+            raise SluiceError(f"{path}: event of another journal version: {error}") from None
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------

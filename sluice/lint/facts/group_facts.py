@@ -22,9 +22,8 @@ class GroupFacts:
         self.domains: tuple[Domain, ...] = (self.membership,)
         self.dispatch = Dispatch(self.domains)
 
-    def take(self, event: Request | GroupState, name: str) -> None:
-        """Add an event; `name` is the API of a request, else the kind."""
-        for handle in self.dispatch[name]:
+    def take(self, event: Request | GroupState) -> None:
+        for handle in self.dispatch[event.api if isinstance(event, Request) else "group-state"]:
             handle(event)
         if isinstance(event, Request) and len(self.clients) < _MOST_CLIENTS:
             self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None

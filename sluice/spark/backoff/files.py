@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sluice.journal_events import Gap
-from sluice.spark.events import REASON, parsed
+from sluice.spark.events import REASON, lines, parsed
 from sluice.spark.journal_topic import Journal, quarantined, read
 from sluice.spark.sinks import Show, parquet, shown, triggered
 
@@ -52,27 +52,11 @@ def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks:
 
 
 def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSettings, output: str) -> DataFrame:
-    records = parsed(_lines(session, inputs), f.col("value"), _READ).cache()
+    records = parsed(lines(session, inputs), f.col("value"), _READ).cache()
     _dated(rows_at_once(records, settings)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
     records.where(f.col(REASON).isNotNull()).select(REASON, "value").write.parquet(f"{output}/{QUARANTINE}")
     records.unpersist()
     return session.read.parquet(f"{output}/{VERDICTS}")
-
-
-def _lines(session: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return one event per row as JSON, from the lines of NDJSON files or the rows of Parquet files."""
-    frames = [_of(session, path) for path in inputs]
-    first, *others = frames
-    for other in others:
-        first = first.unionByName(other)
-    return first
-
-
-def _of(session: SparkSession, path: str) -> DataFrame:
-    if not path.endswith(".parquet"):
-        return session.read.text(path).where(f.trim("value") != "")
-    columns = session.read.parquet(path)
-    return columns.select(f.to_json(f.struct("*"), {"ignoreNullFields": "false"}).alias("value"))
 
 
 def _dated(found: DataFrame) -> DataFrame:

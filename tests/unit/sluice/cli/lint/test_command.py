@@ -58,7 +58,7 @@ def test_other_forms_of_the_source_are_equal(form: str, file: Path, tmp_path: Pa
         path.write_bytes(gzip.compress(journal()))
         found = run(path, "--json")
     else:
-        parquet = pytest.importorskip("sluice.cli.journal.parquet")
+        parquet = pytest.importorskip("sluice.spark.journal_parquet")
         path = tmp_path / "run.parquet"
         parquet.write(str(path), journal().decode().splitlines())
         found = run(path, "--json")
