@@ -1,0 +1,54 @@
+"""The Parquet tables of the lint job, and their rows.
+
+- `clients`: a row for each client
+- `settings`: a row for each setting of a client
+- `findings`: a row for each finding
+- `undecided`: a row for each rule that lacks evidence about a client, group or topic
+- `quarantine`: lines that are no events
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from sluice.lint.clients import ClientKey
+from sluice.lint.findings import Judged
+from sluice.spark.plan.tables import Columns
+
+CLIENTS, SETTINGS, FINDINGS, UNDECIDED, QUARANTINE = "clients", "settings", "findings", "undecided", "quarantine"
+_IDENTITY: Columns = {"client_id": str, "software_name": str, "software_version": str}
+_SUBJECT: Columns = {"rule": str, "scope": str, "subject": str}
+TABLES: dict[str, Columns] = {
+    CLIENTS: {"journal": str, **_IDENTITY, "requests": int, "began_ns": int, "ended_ns": int},
+    SETTINGS: {"journal": str, **_IDENTITY, "name": str, "value": str, "certainty": str, "basis": str},
+    FINDINGS: {"journal": str, **_SUBJECT, "severity": str, "clients": str, "evidence": str},  # the last two: JSON
+    UNDECIDED: {"journal": str, **_SUBJECT, "record": str},
+    QUARANTINE: {"journal": str, "reason": str, "text": str},
+}
+Row = tuple[object, ...]
+
+
+def rows_of(judged: Judged, journal: str) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of what was found about one client, group or topic, with their table."""
+    settings = list(judged.settings)
+    if judged.client is not None:
+        each = judged.client
+        settings.append((each.key, each.settings))
+        yield CLIENTS, (journal, *_identity(each.key), each.requests, each.began_ns, each.ended_ns)
+    for key, found in settings:
+        for one in found:
+            yield SETTINGS, (journal, *_identity(key), one.name, one.value, str(one.certainty), one.basis)
+    for finding in judged.findings:
+        clients, evidence = _json(finding.clients), _json(finding.evidence)
+        subject = finding.rule, str(finding.scope), finding.subject
+        yield FINDINGS, (journal, *subject, str(finding.severity), clients, evidence)
+    for undecided in judged.undecided:
+        yield UNDECIDED, (journal, undecided.rule, str(undecided.scope), undecided.subject, undecided.record)
+
+
+def _identity(key: ClientKey) -> tuple[str, str, str]:
+    return key.client_id, key.software_name, key.software_version
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,1 @@
+"""Lint over simulated journals with millions of events: equality, rates and memory."""
