@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from sluice.lint.facts.domain import Example
+from sluice.lint.facts.measures.examples import Example
 
 F = TypeVar("F")  # ClientFacts, GroupFacts or TopicFacts, by the scope
 

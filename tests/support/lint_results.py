@@ -1,7 +1,7 @@
 """Results of lint for tests of its reports: findings of each severity, about a client, a group and a topic."""
 
 from sluice.lint.clients import ClientKey
-from sluice.lint.facts.domain import Example
+from sluice.lint.facts.measures.examples import Example
 from sluice.lint.findings import Client, Finding, Result, Undecided
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 from sluice.lint.settings import Certainty, Setting

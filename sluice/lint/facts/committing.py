@@ -2,10 +2,11 @@
 
 from sluice.journal_events import Request, TopicPartition
 
-from .bursts import Burst
-from .distribution import Distribution
-from .domain import Domain, Examples, Handlers
+from .domain import Domain, Handlers
 from .fetching import Fetching, Position
+from .measures.bursts import Burst
+from .measures.distribution import Distribution
+from .measures.examples import Examples
 
 _NS_PER_MS = 1_000_000
 # 5 per second: at a lower rate, a commit per record is a choice.

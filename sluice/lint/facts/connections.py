@@ -9,9 +9,10 @@ from typing import NamedTuple
 from sluice.audit.judge.findings import STORM, STORM_MS
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
-from .bursts import Burst
-from .domain import EVERY_REQUEST, Domain, Examples, Handlers
-from .waits import Row, Rows
+from .domain import EVERY_REQUEST, Domain, Handlers
+from .measures.bursts import Burst
+from .measures.examples import Examples
+from .measures.waits import Row, Rows
 
 _HANDSHAKES = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _PREPARATIONS = _HANDSHAKES | {"Metadata", "FindCoordinator", "InitProducerId"}

@@ -4,14 +4,11 @@ A domain is created per client or per group. It keeps small counters and bounded
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
-
-from sluice.journal_events import Event, Request
+from typing import Any
 
 from .topics import Topics
 
 EVERY_REQUEST = "request"
-_MOST_EXAMPLES = 5
 
 # By API name for requests, or by the kind of the event. Each method accepts the events of its own type.
 Handlers = Mapping[str, Callable[[Any], None]]
@@ -40,26 +37,3 @@ class Dispatch(dict[str, tuple[Callable[[Any], None], ...]]):
     def __missing__(self, name: str) -> tuple[Callable[[Any], None], ...]:
         self[name] = found = self._every if name[0].isupper() else ()
         return found
-
-
-class Example(NamedTuple):
-    """A request or another event that shows something."""
-
-    seq: int
-    at_ns: int
-    attempt: str = ""
-
-
-class Examples(list[Example]):
-    """The first few examples of something."""
-
-    @classmethod
-    def of(cls, events: Iterable[Event]) -> Self:
-        found = cls()
-        for event in events:
-            found.note(event)
-        return found
-
-    def note(self, event: Event) -> None:
-        if len(self) < _MOST_EXAMPLES:
-            self.append(Example(event.seq, event.at_ns, event.attempt_key if isinstance(event, Request) else ""))

@@ -4,9 +4,10 @@ from collections import Counter
 
 from sluice.journal_events import ConnectionClosed, Request, TopicPartition
 
-from .bursts import Burst
-from .domain import Domain, Examples, Handlers
-from .fields import number
+from .domain import Domain, Handlers
+from .measures.bursts import Burst
+from .measures.examples import Examples
+from .measures.fields import number
 from .topics import Topics
 
 _TEN_SECONDS = 10.0

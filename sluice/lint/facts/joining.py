@@ -7,9 +7,9 @@ from collections import Counter
 
 from sluice.journal_events import Request
 
-from .distribution import Distribution
 from .domain import Domain, Handlers
-from .fields import names, number
+from .measures.distribution import Distribution
+from .measures.fields import names, number
 from .topics import Topics
 
 _NS_PER_MS = 1_000_000

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from sluice.journal_events import GroupState, Request
 
-from .distribution import Distribution
-from .domain import Domain, Examples, Handlers
-from .fields import names, number, text
+from .domain import Domain, Handlers
+from .measures.distribution import Distribution
+from .measures.examples import Examples
+from .measures.fields import names, number, text
 from .topics import Topics
 
 _NS_PER_MS = 1_000_000

@@ -2,9 +2,9 @@
 
 from sluice.journal_events import ConnectionClosed, Request
 
-from .bursts import Burst
-from .distribution import Distribution
 from .domain import Domain, Handlers
+from .measures.bursts import Burst
+from .measures.distribution import Distribution
 
 # Twice as often as a client that fails to get metadata, and retries after retry.backoff.ms, by default 100 ms.
 _STORM, _STORM_S = 100, 5.0

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from sluice.journal_events import ConnectionClosed, ProducedBatch, Request, TopicPartition
 from sluice.protocol.errors import ErrorCode
 
-from .bursts import Burst
-from .distribution import Distribution
-from .domain import Domain, Examples, Handlers
+from .domain import Domain, Handlers
+from .measures.bursts import Burst
+from .measures.distribution import Distribution
+from .measures.examples import Examples
 from .topics import Produced, Topics
 
 _NS_PER_MS = 1_000_000

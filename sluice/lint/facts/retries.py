@@ -12,9 +12,10 @@ from sluice.audit.judge.findings import STORM, STORM_MS
 from sluice.journal_events import NO_ID, ConnectionClosed, Request, TopicPartition
 from sluice.protocol.errors import ErrorCode
 
-from .bursts import Burst
-from .domain import EVERY_REQUEST, Domain, Examples, Handlers
-from .waits import Row, Rows
+from .domain import EVERY_REQUEST, Domain, Handlers
+from .measures.bursts import Burst
+from .measures.examples import Examples
+from .measures.waits import Row, Rows
 
 _MOST_OPEN, _MOST_SUBJECTS, _MOST_CONNECTIONS = 1024, 64, 1024
 _NS_PER_US, _NS_PER_MS = 1000, 1_000_000

@@ -9,7 +9,8 @@ times, show them.
 from sluice.journal_events import ConnectionClosed, Request
 from sluice.protocol.apis import API_KEYS
 
-from .domain import EVERY_REQUEST, Domain, Examples, Handlers
+from .domain import EVERY_REQUEST, Domain, Handlers
+from .measures.examples import Examples
 
 _NS_PER_MS = 1_000_000
 # As in the audit (kip13.py): both clocks are truncated to milliseconds, and the client's machine may be busy.

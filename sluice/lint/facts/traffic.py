@@ -4,7 +4,8 @@ from collections import Counter
 
 from sluice.journal_events import Request
 
-from .domain import EVERY_REQUEST, Domain, Examples, Handlers
+from .domain import EVERY_REQUEST, Domain, Handlers
+from .measures.examples import Examples
 
 
 class Traffic(Domain):

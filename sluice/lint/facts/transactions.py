@@ -5,9 +5,10 @@ A transaction begins with the first request that adds a partition or offsets to 
 
 from sluice.journal_events import ConnectionClosed, Request
 
-from .bursts import Burst
-from .domain import Domain, Examples, Handlers
-from .fields import number
+from .domain import Domain, Handlers
+from .measures.bursts import Burst
+from .measures.examples import Examples
+from .measures.fields import number
 
 _NS_PER_MS = 1_000_000
 # 2 per second: at a lower rate, the cost of a transaction does not matter.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.client_facts import ClientFacts
-from sluice.lint.facts.domain import Examples
+from sluice.lint.facts.measures.examples import Examples
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 from sluice.protocol.errors import ErrorCode
 

@@ -7,7 +7,7 @@ from sluice.audit.judge.model.verdict import Fit
 from sluice.journal_events import Event
 
 from .distribution import Distribution
-from .domain import Examples
+from .examples import Examples
 
 # The bounds of `fit`; more waits decide nothing.
 _LONGEST_ROW, _MOST_ROWS = 40, 64

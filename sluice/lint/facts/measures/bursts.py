@@ -4,7 +4,7 @@ from collections import deque
 
 from sluice.journal_events import Event
 
-from .domain import Examples
+from .examples import Examples
 
 _NS_PER_S = 1_000_000_000
 

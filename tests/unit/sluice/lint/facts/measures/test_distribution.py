@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.lint.facts.distribution import Distribution
+from sluice.lint.facts.measures.distribution import Distribution
 
 
 def of(values: list[int]) -> Distribution:

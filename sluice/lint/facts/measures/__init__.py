@@ -1,0 +1,1 @@
+"""Measures that facts of several domains use: distributions, bursts, waits."""
