@@ -57,6 +57,7 @@ class TopicFacts(msgspec.Struct):
 
     def merge(self, other: "TopicFacts") -> None:
         """Add the facts of another client or group."""
+        self.uncommitted_readers = _first({*self._uncommitted_readers, *other._uncommitted_readers})
         self.clients = _first({*self.clients, *other.clients})
         for partition, produced in other.produced.items():
             if partition in self.produced:
@@ -66,13 +67,15 @@ class TopicFacts(msgspec.Struct):
         for partition, span in other.read.items():
             self.note_read(partition, span)
         self.is_unlisted = self.is_unlisted or other.is_unlisted
-        if other.reads_uncommitted:  # facts of one client do not name it otherwise
-            readers = other.uncommitted_readers or other.clients
-            self.uncommitted_readers = _first({*self.uncommitted_readers, *readers})
         self.reads_uncommitted += other.reads_uncommitted
         for group_id, span in other.reading_groups.items():
             self.note_group(group_id, span)
         self.groups_without_commits |= other.groups_without_commits
+
+    @property
+    def _uncommitted_readers(self) -> list[ClientKey]:
+        """Those of merged facts; a contribution has one client."""
+        return self.uncommitted_readers or (self.clients if self.reads_uncommitted else [])
 
     def note_read(self, partition: int, span: Span) -> None:
         self.read[partition] = joined(self.read.get(partition, span), span)

@@ -34,10 +34,10 @@ RULE = Rule(
     title="Lag that grows without a break",
     why="The consumer does not keep up. If this continues, retention deletes records before they are read.",
     citation=Citation(
-        where="Monitoring Kafka, records-lag-max (Confluent)",
-        url="https://docs.confluent.io/platform/current/kafka/monitoring.html",
-        words="An increasing value over time is your best indication that the consumer group is not keeping up "
-        "with the producers.",
+        where="Monitoring, Others",
+        url="https://kafka.apache.org/documentation/#monitoring",
+        words="For a consumer to keep up, max lag needs to be less than a threshold and min fetch rate needs to be "
+        "larger than 0.",
     ),
     remedy=Remedy(
         java="more members and partitions, or max.poll.records and fetch.min.bytes for larger batches",

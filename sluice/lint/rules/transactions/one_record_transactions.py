@@ -25,11 +25,10 @@ RULE = Rule(
     why="A transaction costs several requests, writes to the transaction log, and a marker in each partition,"
     " whatever it contains. One record per transaction is mostly overhead.",
     citation=Citation(
-        where="Transactions in Apache Kafka (Confluent)",
-        url="https://www.confluent.io/blog/transactions-apache-kafka/",
-        words="As we can see the overhead is independent of the number of messages written as part of a "
-        "transaction. So the key to having higher throughput is to include a larger number of messages "
-        "per transaction.",
+        where="KafkaProducer",
+        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
+        words="The example below illustrates how the new APIs are meant to be used. It is similar to the example "
+        "above, except that all 100 messages are part of a single transaction.",
     ),
     remedy=Remedy(
         java="several send() per beginTransaction() and commitTransaction(), such as one transaction per "
