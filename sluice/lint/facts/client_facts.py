@@ -4,10 +4,10 @@ from sluice.lint.clients import ClientKey
 
 from .committing import Committing
 from .connections import Connections
+from .deliveries import Deliveries
 from .domain import Dispatch, Domain
 from .fetching import Fetching
 from .joining import Joining
-from .metadata import Metadata
 from .producing import Producing
 from .retries import Retries
 from .throttles import Throttles
@@ -21,16 +21,15 @@ class ClientFacts:
     def __init__(self, key: ClientKey) -> None:
         self.key = key
         self.traffic = Traffic()
-        self.producing, self.connections, self.metadata = Producing(), Connections(), Metadata()
-        self.retries, self.throttles = Retries(), Throttles()
+        self.producing, self.connections = Producing(), Connections()
+        self.deliveries, self.retries, self.throttles = Deliveries(), Retries(), Throttles()
         self.fetching = Fetching()
         self.committing = Committing(self.fetching)
         self.joining = Joining()  # after Fetching, whose topics it names
         self.transactions = Transactions()
-        self.transactions = Transactions()
         self.domains: tuple[Domain, ...] = (
-            *(self.traffic, self.producing, self.connections, self.metadata),
-            *(self.retries, self.throttles),
+            *(self.traffic, self.producing, self.connections),
+            *(self.deliveries, self.retries, self.throttles),
             *(self.fetching, self.committing, self.joining, self.transactions),
         )
         self.dispatch = Dispatch(self.domains)

@@ -1,4 +1,4 @@
-"""The connections of a client: how long they live, what they are used for, and the waits before reconnects (KIP-144).
+"""The connections of a client: how long they live, their use, metadata requests, and waits before reconnects (KIP-144).
 
 A connection of a client is known from its first request on. Those that fail earlier have no client id. They belong to
 the facts without one, and are distinguished by host only.
@@ -11,6 +11,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 from .domain import EVERY_REQUEST, Domain, Handlers
 from .measures.bursts import Burst
+from .measures.distribution import Distribution
 from .measures.examples import Examples
 from .measures.waits import Row, Rows
 
@@ -20,7 +21,11 @@ _MOST_OPEN, _MOST_HOSTS = 4096, 256
 # Three connections per second, each for at most one request, are not a person who starts a command line tool.
 _SHORT, _SHORT_S = 30, 10.0
 SHORT_NS = 10_000_000_000
-_NS_PER_US = 1000
+# Twice as often as a client that fails to get metadata, and retries after retry.backoff.ms, by default 100 ms.
+_METADATA, _METADATA_S = 100, 5.0
+# A client requests metadata when it connects, and again for the topics that it will use.
+_METADATA_AT_START = 2
+_NS_PER_US, _NS_PER_MS = 1000, 1_000_000
 
 # The lowest versions that Kafka 4.0 serves (KIP-896), without those of 0.
 LOWEST_VERSIONS = {
@@ -50,13 +55,14 @@ _Place = tuple[int, str]  # broker and host
 class _Open:
     """An open connection."""
 
-    __slots__ = ("before_ns", "first_ns", "has_response", "last_ns", "place", "row", "work")
+    __slots__ = ("before_ns", "first_ns", "has_response", "last_ns", "metadata", "metadata_ns", "place", "row", "work")
 
     def __init__(self, place: _Place, at_ns: int, before_ns: int) -> None:
         self.place = place
         self.before_ns = before_ns  # the last event before it
         self.first_ns = self.last_ns = at_ns
         self.work = 0  # requests other than preparations
+        self.metadata = self.metadata_ns = 0  # Metadata requests, and when the last one was received, if it succeeded
         self.has_response = False
         self.row: Row | None = None  # the failed connections in a row before this one
 
@@ -84,6 +90,8 @@ class Connections(Domain):
     reconnects: waits before connections that follow failed ones, in rows
     storm: connections that follow a connection that the broker or the network closed
     ended: by API and version, the requests in versions that Kafka 4.0 no longer serves
+    metadata: Metadata requests other than the first two of a connection
+    metadata_interval_ms: times between successful ones of them
     """
 
     def __init__(self) -> None:
@@ -92,6 +100,8 @@ class Connections(Domain):
         self.reconnects = Rows()
         self.storm = Burst(STORM, STORM_MS / 1e3)
         self.ended: dict[tuple[str, int], Examples] = {}
+        self.metadata = Burst(_METADATA, _METADATA_S)
+        self.metadata_interval_ms = Distribution()
         self._open: dict[int, _Open] = {}
         self._lost: dict[_Place, _Lost] = {}
         self._last_ns = 0
@@ -99,6 +109,7 @@ class Connections(Domain):
     def handlers(self) -> Handlers:
         return {
             EVERY_REQUEST: self._request,
+            "Metadata": self._metadata,
             "connection-opened": self._opened,
             "connection-closed": self._closed,
         }
@@ -139,6 +150,17 @@ class Connections(Domain):
             one.has_response = True
         if event.version < LOWEST_VERSIONS.get(api, 0):
             self._note_ended(event)
+
+    def _metadata(self, event: Request) -> None:
+        one = self._open.get(event.connection)
+        if one is None:
+            one = self._begin(event.connection, event, event.received_ns)
+        one.metadata += 1
+        if one.metadata > _METADATA_AT_START:
+            self.metadata.add(event)
+            if one.metadata_ns:
+                self.metadata_interval_ms.add((event.received_ns - one.metadata_ns) // _NS_PER_MS)
+        one.metadata_ns = 0 if event.error_codes else event.received_ns
 
     def _note_ended(self, event: Request) -> None:
         key = event.api, event.version

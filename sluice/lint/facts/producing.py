@@ -19,8 +19,8 @@ _NS_PER_MS = 1_000_000
 # A producer with linger.ms=5, the default since Kafka 4.0, sends at most 200 requests/s to a broker. Faster ones do not
 # wait for more records.
 _FAST_REQUESTS, _FAST_S = 400, 2.0
-# A batch of less than a sixteenth of the default batch.size (16,384) is small.
-SMALL_BATCH_BYTES = 1024
+# A sixteenth and a half of the default batch.size (16,384).
+_SMALL_BATCH_BYTES, _SMALL_RECORD_BYTES = 1024, 8192
 # Kafka's time synchronization (NTP) is precise to milliseconds; a record this far ahead has a wrong timestamp.
 AHEAD_MS = 10_000
 _INITS, _INITS_S = 20, 60.0
@@ -38,9 +38,10 @@ class Producing(Domain):
     batches, idempotent, transactional, message_sets: number of batches, and those of these kinds
     records, batch_bytes, linger_ms: records, size and span of timestamps of the batches
     compression: bytes by compression type
-    single, small: requests with one record, and those with several records in small batches
+    single, small: successful requests with one record below half of batch.size, and with several ones in small batches
     too_large: requests with records that are too large for the topic
-    ahead_ms: how far timestamps are ahead of the broker's clock, from `AHEAD_MS`
+    ahead_ms, ahead_records: how far timestamps are ahead of the broker's clock, from `AHEAD_MS`; number of the records
+    bad_timestamps: requests that were refused with INVALID_TIMESTAMP
     inits: InitProducerId requests
     """
 
@@ -53,7 +54,7 @@ class Producing(Domain):
         self.compression: Counter[str] = Counter()
         self.single, self.small = Burst(_FAST_REQUESTS, _FAST_S), Burst(_FAST_REQUESTS, _FAST_S)
         self.ahead_ms = Distribution()
-        self.bad_timestamps = 0
+        self.ahead_records = self.bad_timestamps = 0
         self.inits = Burst(_INITS, _INITS_S)
         self.requests = 0
         self.examples: dict[str, Examples] = {}
@@ -90,12 +91,12 @@ class Producing(Domain):
                 self.examples_of(f"acks={acks}").note(event)
             self.timeouts_ms[sent["timeout_ms"]] += 1  # type: ignore[index]  # an int32 in the request
         records = self._batches(event)
-        if records == 1:
-            self.single.add(event)
-        elif records > 1 and event.request_bytes < SMALL_BATCH_BYTES * len(event.partitions):
-            self.small.add(event)
         if event.error_codes:
             self._refused(event)
+        elif records == 1 and event.request_bytes < _SMALL_RECORD_BYTES:
+            self.single.add(event)
+        elif records > 1 and event.request_bytes < _SMALL_BATCH_BYTES * len(event.partitions):
+            self.small.add(event)
         self._note_in_flight(event)
 
     def _batches(self, event: Request) -> int:
@@ -123,6 +124,7 @@ class Producing(Domain):
             self.linger_ms.add(latest_ms - batch.first_timestamp_ms)
             if latest_ms - received_ms > AHEAD_MS:
                 self.ahead_ms.add(latest_ms - received_ms)
+                self.ahead_records += 1 if batch.first_timestamp_ms - received_ms <= AHEAD_MS else batch.records
                 self.examples_of("ahead").note(event)
             if not event.error_codes:
                 self._add_produced(one, batch, event.at_ns)

@@ -7,7 +7,7 @@ from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    repeated = facts.metadata.repeated
+    repeated = facts.connections.metadata
     if repeated.fastest_ns:
         total = facts.traffic.apis["Metadata"]
         yield Evidence(

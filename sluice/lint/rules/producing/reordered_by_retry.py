@@ -7,12 +7,12 @@ from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    retries = facts.retries
-    if retries.reordered:
+    deliveries = facts.deliveries
+    if deliveries.reordered:
         yield Evidence(
-            f"{retries.reordered:,} batches were appended after later records of the same partition, because they "
+            f"{deliveries.reordered:,} batches were appended after later records of the same partition, because they "
             "failed first and were retried",
-            retries.reordered_examples,
+            deliveries.reordered_examples,
         )
 
 

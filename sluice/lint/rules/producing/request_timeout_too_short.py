@@ -11,7 +11,7 @@ _MOST = 0.9  # share of timeout_ms; a client that waits as long as the broker is
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    early = [each for each in facts.retries.abandoned if each.waited_ms < _MOST * each.timeout_ms]
+    early = [each for each in facts.deliveries.abandoned if each.waited_ms < _MOST * each.timeout_ms]
     if len(early) >= _LEAST:
         shortest = min(early, key=lambda each: each.waited_ms)
         yield Evidence(

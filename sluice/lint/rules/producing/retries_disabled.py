@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.client_facts import ClientFacts
+from sluice.lint.facts.deliveries import is_recognizable
 from sluice.lint.facts.measures.examples import Examples
-from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
+from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity, Unknown
 from sluice.protocol.errors import ErrorCode
 
 _LEAST = 2  # one batch may be given up because the application ends
 
 
-def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    given_up = [each for each in facts.retries.given_up() if each.error_codes]
-    if len(given_up) >= _LEAST:
+def _check(facts: ClientFacts) -> Iterator[Evidence | Unknown]:
+    failed = [each for each in facts.deliveries.given_up() if each.error_codes]
+    given_up = [each for each in failed if is_recognizable(each)]
+    if len(given_up) < _LEAST:
+        if len(failed) >= _LEAST:
+            yield Unknown("Set sluice.journal.record.hashes=true, or enable idempotence in the producer.")
+    else:
         names = sorted({ErrorCode(code).name for each in given_up for code in each.error_codes})
         yield Evidence(
             f"{len(given_up):,} batches failed with a retriable error ({', '.join(names)}) and were not sent again",

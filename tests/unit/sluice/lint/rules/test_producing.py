@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from sluice.journal_events import ProducedBatch
+from sluice.lint.run import lint
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import BEGAN_MS, Journal
 from tests.support.rule_cases import RuleCase, rules_of, texts
@@ -14,6 +15,7 @@ ALL, NONE, LEADER = (
     {"acks": 0, "timeout_ms": 30000},
     {"acks": 1, "timeout_ms": 30000},
 )
+TIMED_OUT = (ErrorCode.REQUEST_TIMED_OUT,)
 
 
 def batch(
@@ -71,17 +73,17 @@ def retried(*, later: bool, code: int = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> Jou
 
 
 def given_up(
-    *, until_ms: float, again: bool = False, errors: Iterable[int] = (ErrorCode.REQUEST_TIMED_OUT,)
+    *, until_ms: float, again: bool = False, errors: Iterable[int] = TIMED_OUT, hashes: bool = True
 ) -> Journal:
     """Return a journal in which two batches fail, and the producer sends others until `until_ms`."""
     made = Journal()
     for at_ms in (0, 10):
-        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), errors=errors)
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), errors=errors, records=[f"{at_ms}"] * hashes)
     if again:
         for at_ms in (0, 10):
-            made.batch(at_ms + 100, at_ms + 101, batch=batch(at_ms))
+            made.batch(at_ms + 100, at_ms + 101, batch=batch(at_ms + 99), records=[f"{at_ms}"])
     for at_ms in range(1000, round(until_ms), 1000):
-        made.batch(at_ms, at_ms + 1, batch=batch(at_ms))
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), records=[f"{at_ms}"] * hashes)
     return made
 
 
@@ -92,24 +94,42 @@ def abandoned(waited_ms: float, timeout_ms: int, *, again: bool = True, until_ms
     for at_ms in (0, 3000):
         left_ms = at_ms + waited_ms
         one = made.connection(at_ms, left_ms, answers=True, by_client=True)
-        made.batch(at_ms + 1, ended_ms=left_ms, batch=batch(at_ms), sent=sent, connection=one)
+        made.batch(at_ms + 1, ended_ms=left_ms, batch=batch(at_ms), sent=sent, connection=one, records=[f"{at_ms}"])
     made.connection(6000, answers=True)
     if again:
         for at_ms in (0, 3000):
-            made.batch(6001 + at_ms / 1000, 6010, batch=batch(at_ms), sent=sent)
+            made.batch(6001 + at_ms / 1000, 6010, batch=batch(at_ms), sent=sent, records=[f"{at_ms}"])
     for at_ms in range(7000, round(until_ms), 500):
-        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=sent)
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=sent, records=[f"{at_ms}"])
     return made
 
 
 def late_response(waited_ms: float) -> Journal:
-    """Return a journal in which the broker, which delays two responses, detects only then that the client has left."""
+    """Return a journal in which the broker, which delays two responses, detects only then that the client has left.
+
+    The retry is received, and its event recorded, before the delayed response is written.
+    """
     made = Journal()
     for at_ms in (0, 3000):
         one = made.connection(at_ms, at_ms + 2001, answers=True, by_client=True)
-        made.batch(at_ms + 1, at_ms + 2000, batch=batch(at_ms), sent=ALL, connection=one)
-        other = made.connection(at_ms + waited_ms, answers=True)
-        made.batch(at_ms + waited_ms + 2, at_ms + waited_ms + 3, batch=batch(at_ms), sent=ALL, connection=other)
+        made.batch(at_ms + 1, at_ms + 2000, batch=batch(at_ms), sent=ALL, connection=one, records=[f"{at_ms}"])
+        other, began_ms = made.connection(at_ms + waited_ms, answers=True), at_ms + waited_ms + 2
+        made.batch(began_ms, began_ms + 1, batch=batch(at_ms), sent=ALL, connection=other, records=[f"{at_ms}"])
+    for at_ms in range(6000, 12_000, 500):
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=ALL, records=[f"{at_ms}"])
+    return made
+
+
+def sent_again_while_waiting(*, same_content: bool = False) -> Journal:
+    """Return a journal in which the retry waits on the same connection until the delayed response is written."""
+    made = Journal()
+    made.connection(-10, answers=True)
+    for number, at_ms in enumerate((0, 1000, 4000, 5000)):
+        content = ["x" if same_content else f"{number}"]
+        lasting_ms = 2000 if number % 2 else 1
+        made.batch(at_ms, at_ms + lasting_ms, batch=batch(at_ms), sent=ALL, records=content)
+        if number % 2:
+            made.batch(at_ms + 2001, at_ms + 2002, batch=batch(at_ms + 500), sent=ALL, records=content)
     return made
 
 
@@ -199,7 +219,7 @@ CASES = [
     ),
     RuleCase(
         "clock-ahead",
-        "the timestamps of 3 of 3 batches are up to 60 s ahead",
+        "the timestamps of 30 records in 3 batches are up to 60 s ahead",
         lambda: sends(every(10, 3), ahead_ms=60_000),
         lambda: sends(every(10, 3), ahead_ms=-3_600_000),
         lambda: sends(every(10, 3), ahead_ms=60_000, fields=False),
@@ -215,7 +235,7 @@ CASES = [
         "delivery-timeout-too-short",
         "2 batches were sent once, had no response in time, and were not sent again",
         lambda: abandoned(1000, 30_000, again=False, until_ms=12_000),
-        lambda: abandoned(1000, 30_000, until_ms=12_000),
+        lambda: late_response(500),
         lambda: abandoned(1000, 30_000, again=False, until_ms=8_000),
     ),
     RuleCase(
@@ -223,7 +243,7 @@ CASES = [
         "2 batches failed with a retriable error (REQUEST_TIMED_OUT) and were not sent again",
         lambda: given_up(until_ms=9000),
         lambda: given_up(until_ms=9000, again=True),
-        lambda: given_up(until_ms=4000),
+        lambda: given_up(until_ms=9000, hashes=False),
     ),
     RuleCase(
         "hot-partition",
@@ -258,8 +278,52 @@ def test_a_client_that_left_during_a_delayed_response_gave_the_request_up() -> N
     assert "such as one after 499 ms" in found
 
 
+def test_a_batch_that_was_sent_twice_had_a_second_attempt() -> None:
+    made = Journal()
+    for at_ms in (0, 3000, 6000, 9000):
+        one = made.connection(at_ms, at_ms + 1000, answers=True, by_client=True)
+        first_ms = at_ms // 6000 * 6000
+        made.batch(
+            at_ms + 1,
+            ended_ms=at_ms + 1000,
+            batch=batch(first_ms),
+            sent=ALL,
+            connection=one,
+            records=[f"{first_ms}"],
+        )
+    made.connection(15_000, answers=True)
+    made.batch(16_000, 16_001, batch=batch(16_000), sent=ALL, records=["other"])
+    assert texts("delivery-timeout-too-short", made) == []
+
+
+def test_a_retry_behind_a_delayed_response_shows_that_the_client_did_not_await_it() -> None:
+    (found,) = texts("request-timeout-too-short", sent_again_while_waiting())
+    assert found.startswith("2 Produce requests were given up, such as one after 2,000 ms")
+
+
+def test_records_of_equal_content_are_no_retries() -> None:
+    assert texts("request-timeout-too-short", sent_again_while_waiting(same_content=True)) == []
+
+
+def test_batches_are_not_given_up_as_long_as_the_producer_may_retry() -> None:
+    assert texts("retries-disabled", given_up(until_ms=4000)) == []
+    assert texts("delivery-timeout-too-short", abandoned(1000, 30_000, again=False, until_ms=8_000)) == []
+
+
+def test_without_hashes_the_rule_names_what_to_record() -> None:
+    (undecided,) = lint(given_up(until_ms=9000, hashes=False).events).undecided
+    assert (undecided.rule, undecided.record) == (
+        "retries-disabled",
+        "Set sluice.journal.record.hashes=true, or enable idempotence in the producer.",
+    )
+
+
 def test_an_error_that_is_not_retriable_needs_no_retry() -> None:
     assert texts("retries-disabled", given_up(until_ms=9000, errors=[ErrorCode.INVALID_RECORD])) == []
+
+
+def test_records_that_fill_a_batch_are_sent_alone() -> None:
+    assert texts("one-record-per-batch", sends(every(2, 500), records=1, nbytes=10_000)) == []
 
 
 def test_records_in_another_batch_are_not_given_up() -> None:
@@ -267,7 +331,7 @@ def test_records_in_another_batch_are_not_given_up() -> None:
     both = ProducedBatch(
         records=20, bytes=9000, compression="none", first_timestamp_ms=BEGAN_MS, max_timestamp_ms=BEGAN_MS + 10
     )
-    made.batch(200, 201, batch=both)
+    made.batch(200, 201, batch=both, records=["0", "10"])
     assert texts("retries-disabled", made) == []
 
 
