@@ -272,6 +272,16 @@ TABLE = (
         locks=("spark",),
     ),
     Campaign(
+        "lint-audits",
+        "audit clients in virtual time, and compare sluice lint of the same journals with the verdicts",
+        "4 minutes",
+        "after a change of sluice/lint/rules or sluice/audit/judge; ARGS: reports of other audits, such as build/audit",
+        """
+        sluice audit run --virtual --subject sluice --subject aiokafka --out build/lint-audits
+        python -m tools.lint.audits build/lint-audits "$@"
+        """,
+    ),
+    Campaign(
         "fleet-experiments",
         "repeat the experiments with fleets and write docs/fleets",
         "5 minutes",
