@@ -171,11 +171,10 @@ async def _read_brokers(
         try:
             node_ids = await upstream.refresh()
             versions = await upstream.versions(node_ids)
-            some = next(iter(versions.values()))
             for node_id in node_ids:
                 if node_id not in versions:
                     report.log_broker(node_id, "no response in time")
-            return {node_id: versions.get(node_id, some) for node_id in node_ids}
+            return versions
         except (AuthenticationException, UnsupportedVersionException, _UnusableUpstreamError):
             raise
         except KafkaException as error:

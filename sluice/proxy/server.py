@@ -1,6 +1,8 @@
 """A proxy in front of a cluster: one server for each upstream broker, with the same node id.
 
-A broker's server stays when the upstream broker leaves, so that its port is the same when it returns.
+A broker's server stays when the upstream broker leaves, so that its port is the same when it returns. While no
+connection to the upstream broker can be made, the port is closed, as that of a dead broker: a client that is accepted
+and then disconnected may reset its reconnect backoff.
 """
 
 import asyncio
@@ -43,6 +45,8 @@ log = logging.getLogger("sluice.proxy")
 _LARGEST_PORT = 65535
 # A new broker is found after at most this time, as long as Kafka's clients wait for a new topic to appear.
 _REFRESH_MS = 5_000
+# While a broker is lost, which may return on another address: the longest reconnect backoff of Kafka's clients.
+_REFRESH_LOST_MS = 1_000
 _DECIDES = "a proxy does not choose leaders; the cluster behind it does"
 
 
@@ -81,16 +85,20 @@ class ProxyServer(BrokerProcess):
             loop: The running loop.
             load_page: Imports the web page of the admin port.
             connector: Connects to the cluster, whose brokers are known.
-            versions: Served API versions by node id.
+            versions: Served API versions by node id, of the brokers that responded.
             options: Ports and host for clients.
         """
         self.upstream = upstream = connector.upstream
         self._connector = connector
-        self._versions = dict(versions)
+        some = next(iter(versions.values()))
+        self._versions = {node_id: versions.get(node_id, some) for node_id in upstream.brokers}
+        self._lost_at_start = upstream.brokers.keys() - versions.keys()
         self._options = options
         self.scope = options.scope
         self._exchanges: dict[int, ForwardingExchange] = {}
         self._isolated: dict[int, Callable[[], None]] = {}  # node id -> end of the isolation
+        self._closed_ports: dict[int, list[Callable[[], None]]] = {}  # node id -> functions that open them
+        connector.on_lost, connector.on_found = self._close_ports, self._open_ports
         self._refresh: asyncio.Task[None] | None = None
         self._journal_topic: UpstreamJournalTopic | None = None
         super().__init__(config, clock, random, loop, load_page, node_ids=sorted(upstream.brokers))
@@ -103,6 +111,8 @@ class ProxyServer(BrokerProcess):
         self, listeners: Mapping[int, Sequence[Endpoint]] | None = None, admin: tuple[str, int] | None = None
     ) -> None:
         await super().start(listeners, admin)
+        for node_id in self._lost_at_start:
+            self._connector.lose(node_id)
         self._refresh = self._loop.create_task(self._follow())
 
     async def stop(self) -> None:
@@ -197,6 +207,11 @@ class ProxyServer(BrokerProcess):
         super().stop_broker(node_id, controlled=controlled)
         self._isolated.pop(node_id, None)
 
+    async def start_broker(self, node_id: int) -> None:
+        await super().start_broker(node_id)
+        if node_id in self._connector.lost_brokers:
+            self._close_ports(node_id)
+
     def isolate_broker(self, node_id: int) -> None:
         """Isolate a broker from its clients: connections stay open, and are not read."""
         super().isolate_broker(node_id)
@@ -208,13 +223,23 @@ class ProxyServer(BrokerProcess):
 
     # -- the upstream's brokers ----------------------------------------------------------------------------------------
 
+    def _close_ports(self, node_id: int) -> None:
+        server = self.servers[node_id]
+        self._closed_ports[node_id] = [server.refuse(name) for name in server.listeners]
+
+    def _open_ports(self, node_id: int) -> None:
+        for open_port in self._closed_ports.pop(node_id):
+            open_port()
+
     async def _follow(self) -> None:
         """Follow the brokers of the upstream cluster, until the proxy stops."""
         problem = ""
         while True:
-            await sleep_ms(self.cluster.runtime.clock, _REFRESH_MS)
+            lost = self._connector.lost_brokers
+            await sleep_ms(self.cluster.runtime.clock, _REFRESH_LOST_MS if lost else _REFRESH_MS)
             try:
-                found = await self.upstream.versions(await self.upstream.refresh())
+                listed = await self.upstream.refresh()
+                found = await self.upstream.versions(node_id for node_id in listed if node_id not in lost)
                 for node_id, versions in found.items():
                     if node_id not in self.servers:
                         await self._add(node_id, versions)

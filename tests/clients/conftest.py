@@ -51,6 +51,7 @@ OWN_BROKERS = {
     "test_dump_metadata.py": "needs the data directory of a broker",
     "test_faults.py": "docs/faults-clients.md is about brokers of sluice",
     "test_findings.py": "an audit has its own brokers; its option is --upstream",
+    "test_lost_brokers.py": "needs a broker that it can stop",
     "test_proxy.py": "it starts Apache Kafka and its proxies itself",
     "test_security.py": "needs brokers with users and listeners of every kind",
     "test_virtual_time.py": "needs brokers in virtual time",

@@ -1,11 +1,16 @@
-"""Makes the connections to upstream brokers: TCP, TLS, and the proxy's own SASL authentication."""
+"""Makes the connections to upstream brokers: TCP, TLS, and the proxy's own SASL authentication.
+
+A broker to which a connection could not be made is *lost* until a probe connects to it: the proxy closes its ports
+meanwhile, so that its clients back off as from the broker itself. Probes have the backoff of a client (KIP-144).
+"""
 
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from functools import partial
+from random import Random  # noqa: TID251  (for jitter)
 
 from sluice.client.errors import KafkaException
 from sluice.client.network import sasl
@@ -29,12 +34,17 @@ class UpstreamConnector:
         self.upstream = upstream
         self._loop = loop
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
-        self._tasks: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references
+        self._tasks: set[asyncio.Task[None]] = set()
         self._unreachable: set[int] = set()  # node ids
         # Both addresses of each connection -> node id. The own one alone can be that of a client's connection, too: the
         # system gives the same port to connections to different addresses.
         self._ends: dict[Ends, int] = {}
         self._looped: dict[int, UpstreamBroker] = {}  # brokers whose address leads back to the proxy
+        self._backoff = upstream.config.reconnect_backoff(Random().uniform)  # noqa: S311  (for jitter)
+        self._probes: dict[int, asyncio.TimerHandle] = {}  # the last one of each lost broker, by node id
+        # Called with the id of a broker when it is lost, and when it is found again.
+        self.on_lost: Callable[[int], None] = lambda _: None
+        self.on_found: Callable[[int], None] = lambda _: None
 
     def connect(self, node_id: int, connection: UpstreamConnection) -> Cancelable:
         """Start to connect, unless the proxy itself is the client or the broker."""
@@ -43,10 +53,7 @@ class UpstreamConnector:
             self._looped[looped] = self.upstream.brokers[looped]
         if looped is not None or self._looped.get(node_id) == self.upstream.brokers[node_id]:
             return self._loop.call_soon(connection.failed, _LEADS_BACK)
-        task = self._loop.create_task(self._connect(node_id, connection))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self._start(self._connect(node_id, connection))
 
     def look_up(self, names: list[str], ids: list[bytes], respond: Callable[[list[UpstreamTopic]], None]) -> None:
         """Ask the cluster for topics; without an answer, none exists."""
@@ -57,17 +64,22 @@ class UpstreamConnector:
                 found = await self.upstream.topics(names, ids)
             respond(found)
 
-        task = self._loop.create_task(ask())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start(ask())
 
     def is_reachable(self, node_id: int) -> bool:
         """Return whether the last connection to a broker was made."""
         return node_id not in self._unreachable
 
+    @property
+    def lost_brokers(self) -> Collection[int]:
+        """The node ids of the lost brokers."""
+        return self._probes.keys()
+
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
+        for probe in self._probes.values():
+            probe.cancel()
 
     def reached(self, node_id: int) -> None:
         if node_id in self._unreachable:
@@ -82,26 +94,61 @@ class UpstreamConnector:
             address = f"{broker.host}:{broker.port}"
             log.warning("upstream broker unreachable", extra={"broker": node_id, "address": address, "reason": reason})
 
+    def lose(self, node_id: int) -> None:
+        """Begin to probe a broker, unless it is lost already."""
+        if node_id not in self._probes:
+            self._unreachable.add(node_id)
+            self._probe_later(node_id, 0)
+            self.on_lost(node_id)
+
     async def _connect(self, node_id: int, connection: UpstreamConnection) -> None:
+        try:
+            transport = await self._open(node_id, lambda: connection)
+        except KafkaException as error:
+            connection.failed(str(error))
+            self.lose(node_id)
+            return
+        ends = ends_of(transport, "sockname", "peername")
+        self._ends[ends] = node_id
+        connection.connected(self._authentication(node_id), partial(self._ends.pop, ends, None))
+
+    async def _open(self, node_id: int, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Transport:
+        """Connect to a broker. Raises KafkaException."""
         broker, config = self.upstream.brokers[node_id], self.upstream.config
         name = broker.host if self._tls is not None else None
         try:
             async with asyncio.timeout(config.integer("socket.connection.setup.timeout.ms") / 1e3):
                 transport, _ = await self._loop.create_connection(
-                    lambda: connection, broker.host, broker.port, ssl=self._tls, server_hostname=name
+                    protocol, broker.host, broker.port, ssl=self._tls, server_hostname=name
                 )
         except TimeoutError:
-            connection.failed("connection setup timed out")
-            return
+            raise KafkaException("connection setup timed out") from None
         except OSError as error:
-            connection.failed(str(connect_error(error, uses_tls=self._tls is not None)))
-            return
+            raise KafkaException(str(connect_error(error, uses_tls=self._tls is not None))) from None
         except (OverflowError, ValueError) as error:  # no valid port, no valid host name
-            connection.failed(str(error))
+            raise KafkaException(str(error)) from None
+        return transport
+
+    def _probe_later(self, node_id: int, failures: int) -> None:
+        delay_s = self._backoff.backoff(failures) / 1e3
+        self._probes[node_id] = self._loop.call_later(delay_s, lambda: self._start(self._probe(node_id, failures + 1)))
+
+    async def _probe(self, node_id: int, failures: int) -> None:
+        try:
+            transport = await self._open(node_id, asyncio.Protocol)
+        except KafkaException:
+            self._probe_later(node_id, failures)
             return
-        ends = ends_of(transport, "sockname", "peername")
-        self._ends[ends] = node_id
-        connection.connected(self._authentication(node_id), partial(self._ends.pop, ends, None))
+        transport.close()
+        del self._probes[node_id]
+        self.reached(node_id)
+        self.on_found(node_id)
+
+    def _start(self, coroutine: Coroutine[object, None, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)  # the event loop keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _authentication(self, node_id: int) -> Authentication | None:
         config = self.upstream.config
