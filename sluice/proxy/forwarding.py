@@ -30,6 +30,7 @@ from sluice.protocol.apis.header import ResponseHeader
 from sluice.protocol.apis.metadata import MetadataResponse
 from sluice.protocol.apis.share_fetch import ShareFetchResponse
 from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.codec.wire import Parts
 from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
 from sluice.protocol.errors import ErrorCode
@@ -42,6 +43,7 @@ from .forwarded_fetch import ForwardedFetch, fail_partitions
 from .handlers import SASL_APIS, handlers_of
 from .known_topic import KnownTopic, UnknownIds
 from .mutations import MUTATING
+from .repeated_responses import RepeatedResponses
 from .sasl_passthrough import SaslPassthrough
 from .throttling import ForwardedThrottler
 from .upstream.cluster import UpstreamTopic
@@ -83,6 +85,8 @@ class ForwardingExchange(Exchange):
         self._max_response_bytes = broker.config.integer("socket.request.max.bytes")
         self._codes: set[int] = {*ErrorCode}
         self._without_name: set[bytes] = set()  # topic ids that the cluster was asked for
+        self._repeated = RepeatedResponses()
+        self._names_unknown_broker = False  # the last response
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
         self._readers: dict[int, Callable[[ForwardedContext, InFlight, Message], bool]] = {
@@ -98,6 +102,7 @@ class ForwardingExchange(Exchange):
         broker = self._broker
         broker.advertised = broker.served = versions
         vars(broker).pop("api_keys", None)
+        self._repeated.clear()
         self.routes.handlers = handlers_of(versions, self._use, passes_sasl=self.passes_sasl)
 
     def context(self, connection: Channel) -> RequestContext:
@@ -231,14 +236,14 @@ class ForwardingExchange(Exchange):
         position = start + route.header_bytes
         if position > start + _CORRELATION_ID_BYTES and (position > end or view[position - 1]):
             _, position = decode_prefix(ResponseHeader, 1)(view, start, end)
-        response, _ = route.decode_response(view, position, end)
         took_ms = self.clock.monotonic_ms() - sent.sent_ms
         self.traffic.answered(route.api_name, took_ms)
         if sent.is_alone:
+            response, _ = route.decode_response(view, position, end)
             ctx.resume(partial(self._read_response, ctx, sent, response, None))
             return
         ctx.now_ms = self.clock.wall_ms()
-        self._charge_and_respond(ctx, self._read_response(ctx, sent, response, view[position:end]))
+        self._charge_and_respond(ctx, self._repeated_or_read(ctx, sent, view[position:end]))
 
     def received_token(self, ctx: ForwardedContext, token: bytes) -> None:
         """Send the upstream's response to a SASL token without a header."""
@@ -268,6 +273,25 @@ class ForwardingExchange(Exchange):
         )
 
     # -- responses -----------------------------------------------------------------------------------------------------
+
+    def _repeated_or_read(self, ctx: ForwardedContext, sent: InFlight, body: memoryview) -> Message | Outcome:
+        """Return the response to send for a received one that no rule or quota changes."""
+        route, repeated = sent.route, self._repeated
+        key = repeated.key_of(route, ctx.session.connection.advertised, body) if self._use is None else None
+        found = None if key is None else repeated.find(key)
+        if found is not None:
+            self._read_software(ctx, sent)
+            return found
+        response, _ = route.decode_response(body, 0, len(body))
+        self._names_unknown_broker = False
+        outcome = self._read_response(ctx, sent, response, body)
+        if key is None or ctx.error_code or self._names_unknown_broker:
+            return outcome
+        parts: Parts = []
+        route.encode(outcome, parts)
+        encoded = Encoded([b"".join(parts)], None)
+        repeated.keep(key, encoded)
+        return encoded
 
     def _read_response(
         self, ctx: ForwardedContext, sent: InFlight, response: Message, body: memoryview | None
@@ -309,6 +333,7 @@ class ForwardingExchange(Exchange):
         """Return the address of a broker for a client; None if the proxy does not know the broker yet."""
         broker = brokers_of(self._broker.cluster).get(node_id)
         if broker is None or session.connection.advertised.name not in broker.endpoints:
+            self._names_unknown_broker = True
             return None
         endpoint = session.endpoint_of(broker)
         return endpoint.host, endpoint.port
@@ -316,9 +341,8 @@ class ForwardingExchange(Exchange):
     def _read_versions(self, ctx: ForwardedContext, sent: InFlight, response: Message) -> bool:
         """Leave only the versions that the proxy can read (KIP-511)."""
         assert isinstance(response, ApiVersionsResponse)
-        request = sent.request
-        if isinstance(request, ApiVersionsRequest) and not response.error_code:
-            ctx.session.set_client_software(request.client_software_name, request.client_software_version)
+        if not response.error_code:
+            self._read_software(ctx, sent)
         served = self._broker.served
         kept = []
         for api in response.api_keys:
@@ -328,6 +352,11 @@ class ForwardingExchange(Exchange):
                 kept.append(api)
         response.api_keys = kept
         return True
+
+    def _read_software(self, ctx: ForwardedContext, sent: InFlight) -> None:
+        request = sent.request
+        if isinstance(request, ApiVersionsRequest):
+            ctx.session.set_client_software(request.client_software_name, request.client_software_version)
 
     def _read_metadata(self, _: ForwardedContext, __: InFlight, response: Message) -> bool:
         """Learn the names of topic ids, for fault rules and the journal."""
