@@ -39,7 +39,7 @@ class BrokerProcess(ClusterServer):
         if admin is None:
             return
         try:
-            if hasattr(self._loop, "bind"):
+            if self.is_virtual:
                 raise SluiceError("admin HTTP port: not available in virtual time, which has no sockets")
             self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, self._load_page)
         except SluiceError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-monotonic_s = time.monotonic
+monotonic_s, wall_ns = time.monotonic, time.time_ns
 
 
 class TimerHandle(Protocol):

@@ -7,7 +7,7 @@
             shop.order("one pizza", kafka=self.kafka.bootstrap)
             self.kafka.assert_throttled("shop")
 
-The exception of a failed test has a note with the last journal events.
+The exception of a failed test has a note with the last journal events and, with SLUICE_TRACE=DIR, with its trace.
 """
 
 import functools
@@ -21,6 +21,7 @@ from sluice.embedded.assertions.journal_assertions import last_events
 from sluice.embedded.options import BrokerOptions, has_upstream, started
 from sluice.embedded.sync_broker import SyncBroker
 from sluice.embedded.sync_handles import SyncScenario
+from sluice.embedded.traces.of_broker import note_trace
 from sluice.errors import ProxyError
 
 
@@ -76,6 +77,7 @@ class KafkaTestCase(unittest.TestCase):
             raise
         except Exception as error:
             error.add_note(f"sluice journal: {last_events(self.kafka)}")
+            note_trace(self.kafka, error, self.id(), inspect.getfile(type(self)))
             raise
 
 

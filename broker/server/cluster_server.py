@@ -47,7 +47,8 @@ class ClusterServer:
     ) -> None:
         """Make the brokers with these ids, by default those of the config."""
         self.config = config
-        worker = None if hasattr(loop, "bind") else ThreadWorker(loop.call_soon_threadsafe)  # None: in virtual time
+        self.is_virtual = hasattr(loop, "bind")  # whether the loop is in virtual time, and has its own network
+        worker = None if self.is_virtual else ThreadWorker(loop.call_soon_threadsafe)
         self.cluster = Cluster(Runtime(config, clock, random, worker))
         self.servers: dict[int, SocketServer] = {}
         self.brokers: dict[int, Broker] = {}

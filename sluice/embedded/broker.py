@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
-from sluice.clock import LoopClock, sleep_ms
+from sluice.clock import LoopClock, sleep_ms, wall_ns
 from sluice.config.broker_config import Config, Endpoint, address_of
 from sluice.errors import ArgumentError, ConfigError, NotRunningError, SluiceError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
@@ -35,6 +35,9 @@ from .fault_control import LocalFault, LocalFaults
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, start_run
 from .security import AclFields, Library, Mechanism, Security
+from .traces import started
+from .traces.of_broker import note_block, write_trace
+from .traces.started import Position, Recorded
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -108,12 +111,14 @@ class Broker(JournalAssertions):
             log.warning(warning)
         host = self._config.text("sluice.admin.host")
         await self._start(None, None if self._admin_port is None else (host, self._admin_port))
+        started.add(self, self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._stop()
+        note_block(self, error)
 
     if not TYPE_CHECKING:  # type checkers find this misuse
 
@@ -309,6 +314,14 @@ class Broker(JournalAssertions):
             await sleep_ms(clock, POLL_INTERVAL_MS)
         return found
 
+    def write_trace(self, path: PathLike[str] | str) -> None:
+        """Write the journal's events as a trace, one HTML file.
+
+        Raises:
+            SluiceError: The file cannot be written.
+        """
+        write_trace(self, path)
+
     async def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
         """Run a scenario to its end; cancellation stops it early. It then restores brokers, quotas and configs.
 
@@ -331,6 +344,23 @@ class Broker(JournalAssertions):
     def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> LocalScenario:
         """Start a scenario in the background. Arguments and errors are those of `run_scenario`."""
         return start_run(scenario, self._running)
+
+    @property
+    def _position(self) -> Position | None:
+        journal = None if self._server is None else self._server.cluster.journal
+        return None if journal is None else Position(journal, journal.written)
+
+    @property
+    def _has_stopped(self) -> bool:
+        return self._server is not None and self._server.is_stopping
+
+    def _recorded(self, after: int = 0) -> Recorded:
+        """Return the events after a `seq`, for a trace."""
+        process, events = self._started, self.journal.events(after=after)
+        clock, journal = process.cluster.runtime.clock, process.cluster.journal
+        assert journal is not None
+        ahead_ns = None if process.is_virtual else journal.ns(clock.monotonic_ms()) - wall_ns()
+        return Recorded(self.bootstrap, events, ahead_ns)
 
     @property
     def _running(self) -> BrokerProcess:

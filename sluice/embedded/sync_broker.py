@@ -10,6 +10,7 @@ The broker runs in its own thread (loop_thread.py). Any other thread may call th
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -24,6 +25,9 @@ from .broker import WAIT_S, Broker
 from .loop_thread import BrokerThread
 from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
+from .traces import started
+from .traces.of_broker import note_block, write_trace
+from .traces.started import Position
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -54,6 +58,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
 
     def __enter__(self) -> Self:
         self._thread.start()
+        started.add(self._target, self)
         return self
 
     def __exit__(
@@ -62,6 +67,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         self._thread.stop()
         if error is None:
             self._thread.raise_failure()
+        note_block(self, error)
 
     if not TYPE_CHECKING:  # type checkers find this misuse
 
@@ -72,6 +78,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         async def __aexit__(self, *args: object) -> None:  # Python looks it up before it enters
             pass
 
+    _recorded = calls(Broker._recorded)
     reset = waits(Broker.reset)
     bootstrap = reads(Broker.bootstrap)
     brokers = reads(Broker.brokers)
@@ -82,6 +89,19 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
     client_config = calls(Broker.client_config)
     run_scenario = waits(Broker.run_scenario)
     start_scenario = opens(SyncScenario, Broker.start_scenario)
+
+    def write_trace(self, path: PathLike[str] | str) -> None:
+        write_trace(self, path)
+
+    write_trace.__doc__ = Broker.write_trace.__doc__
+
+    @property
+    def _position(self) -> Position | None:
+        return self._target._position  # numbers, without waiting for the broker's thread
+
+    @property
+    def _has_stopped(self) -> bool:
+        return self._target._has_stopped
 
     @property
     def cluster(self) -> SyncClusterControl:

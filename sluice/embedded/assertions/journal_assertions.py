@@ -105,7 +105,7 @@ class JournalAssertions:
             refused = f"; `where` is false for {len(found) - len(kept)} more" if where else ""
             one = client_id if isinstance(client_id, str) else None
             wanted = {"api": api, "client_id": client_id, "broker": broker}
-            near = closest(self.journal.events(after=after), Request, wanted, where) if len(kept) < least else ()
+            near = closest(self.journal.events(after=after), Request, wanted, where) if least and not kept else ()
             raise AssertionError(self._failure_text(expected, f"{len(kept)}{refused}", kept, one, after, near))
         return kept
 

@@ -136,7 +136,8 @@ class EventsWait(Generic[_E]):
         found = f"{len(self._found)} of {self._times} {self._wanted.__name__}{filters}{filtered_out}"
         after, client_id, api, broker = self._filters
         wanted = {"api": api, "client_id": client_id, "broker": broker}
-        near = closest(self._journal.events(after=after, kind=self._kinds), self._wanted, wanted, self._where)
+        events = () if self._found else self._journal.events(after=after, kind=self._kinds)
+        near = closest(events, self._wanted, wanted, self._where)
         return "\n".join([f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}", *near])
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 
 import pytest
 
+from .observers import add_options, observe_tests
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
@@ -118,6 +120,7 @@ def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClus
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
+    observe_tests(config)
     for option, variable in _UPSTREAM_OPTIONS.items():
         value = config.getoption(option)
         if value is not None:
@@ -137,6 +140,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="HOST:PORT,...",
         help="Put a proxy in front of this cluster in place of each broker. Default: SLUICE_KAFKA_UPSTREAM.",
     )
+    add_options(group)
     group.addoption(
         "--kafka-upstream-config",
         metavar="FILE",
@@ -163,7 +167,7 @@ def _set_variable(config: pytest.Config, name: str, value: str) -> None:
 
 @contextmanager
 def _skipped_without_own_broker() -> Iterator[None]:
-    from .errors import ProxyError
+    from sluice.errors import ProxyError
 
     try:
         yield
@@ -189,7 +193,7 @@ def _options(item: pytest.Item) -> "BrokerOptions":
 
 @contextmanager
 def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
-    from .errors import SluiceError
+    from sluice.errors import SluiceError
 
     try:
         yield
@@ -234,8 +238,7 @@ def _session_broker(item: pytest.Item) -> "SyncBroker | None":
 
 def _apply_options(item: pytest.Item, broker: "SyncBroker") -> None:
     from sluice.embedded.options import RUNNING_BROKER_OPTIONS, applied
-
-    from .errors import ConfigError
+    from sluice.errors import ConfigError
 
     with _failing_without_traceback(item):
         options = _options(item)

@@ -1,0 +1,98 @@
+"""Traces of failed tests: `--kafka-trace`.
+
+The trace is written when the test fails, so that the report can name the file, and again after the teardown.
+"""
+
+import logging
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+from _pytest.logging import caplog_records_key  # the fixture caplog would have to be requested by the test
+
+from sluice.embedded.traces import started
+from sluice.embedded.traces.recorded_test import RecordedPhase, RecordedTest, failure_of
+from sluice.errors import SluiceError
+
+_FOLDER = "sluice-traces"
+_SECTION = "sluice trace"
+
+
+class _Test(RecordedTest):
+    def __init__(self, name: str, marks: started.Marks) -> None:
+        super().__init__(name)
+        self.marks = marks
+        self.has_failed = False
+        self.events: Sequence[started.Recorded] = ()
+        self.problem = ""
+        self.logs: dict[str, list[logging.LogRecord]] = {}  # by phase
+
+
+_TEST = pytest.StashKey[_Test]()
+
+
+class Traces:
+    def __init__(self, recorder: started.Recorder, folder: Path | None, *, keeps_passed: bool) -> None:
+        self._recorder = recorder
+        self._folder = folder
+        self._keeps_passed = keeps_passed
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        self._recorder.forget_stopped()
+        test = item.stash[_TEST] = _Test(item.nodeid, self._recorder.marks())
+        try:
+            return (yield)
+        finally:
+            test.logs = item.stash.get(caplog_records_key, {})
+
+    @pytest.hookimpl(wrapper=True)  # after the teardown of fixtures, before the broker of the session is reset
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
+        test, has_ended = item.stash[_TEST], False
+        try:
+            result = yield
+            has_ended = True
+            return result
+        finally:
+            if test.has_failed or self._keeps_passed or not has_ended:
+                self._read_events(test)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # after the other sections of the report
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        test = item.stash.get(_TEST, None)
+        if test is None:
+            return report
+        test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
+        if report.failed:
+            test.has_failed = True
+            if call.excinfo is not None and test.failure is None:
+                test.failure = failure_of(call.excinfo.value, str(item.path), call.stop)
+            if call.when != "teardown":
+                self._read_events(test)
+        if report.failed or (call.when == "teardown" and (test.has_failed or self._is_kept(test))):
+            written = self._write(item.config, test)
+            if report.failed and written:
+                report.sections.append((_SECTION, written))
+        return report
+
+    def _is_kept(self, test: _Test) -> bool:
+        return self._keeps_passed and all(phase.result == "passed" for phase in test.phases)
+
+    def _read_events(self, test: _Test) -> None:
+        try:
+            test.events = self._recorder.recorded_since(test.marks)
+        except SluiceError as error:  # its loop is blocked
+            test.problem = f"no trace: {error}"
+
+    def _write(self, config: pytest.Config, test: _Test) -> str:
+        if not test.events:
+            return test.problem
+        test.log_records = [record for records in test.logs.values() for record in records]
+        try:
+            folder = self._folder or config._tmp_path_factory.getbasetemp() / _FOLDER  # type: ignore[attr-defined]
+        except Exception as error:  # without the plugin tmpdir, or without a place for its folders
+            return f"no folder for the trace: {error!r}; set --kafka-trace-dir"
+        return test.write(folder, test.events, has_passed=not test.has_failed)
