@@ -28,6 +28,7 @@ class _Test(RecordedTest):
         self.logs: dict[str, list[logging.LogRecord]] = {}  # by phase
 
 
+MARKS = pytest.StashKey[started.Marks]()  # when the test began
 _TEST = pytest.StashKey[_Test]()
 
 
@@ -36,15 +37,6 @@ class Traces:
         self._recorder = recorder
         self._folder = folder
         self._keeps_passed = keeps_passed
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
-        self._recorder.forget_stopped()
-        test = item.stash[_TEST] = _Test(item.nodeid, self._recorder.marks())
-        try:
-            return (yield)
-        finally:
-            test.logs = item.stash.get(caplog_records_key, {})
 
     @pytest.hookimpl(wrapper=True)  # after the teardown of fixtures, before the broker of the session is reset
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
@@ -62,9 +54,10 @@ class Traces:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        test = item.stash.get(_TEST, None)
-        if test is None:
-            return report
+        if call.when == "setup":
+            test = item.stash[_TEST] = _Test(item.nodeid, item.stash[MARKS])
+            test.logs = item.stash.get(caplog_records_key, {})
+        test = item.stash[_TEST]
         test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
         if report.failed:
             test.has_failed = True

@@ -1,27 +1,18 @@
 """pytest --kafka-upstream and SLUICE_KAFKA_UPSTREAM, with our own broker in place of a real cluster."""
 
 import os
-import pkgutil
 import unittest
 from collections.abc import Iterator
-from importlib import import_module
-from textwrap import dedent
 from typing import ClassVar
 
 import pytest
 
-import sluice
 from sluice import SyncBroker
 from sluice.embedded.options import BrokerOptions
 from sluice.kafka_test_case import KafkaTestCase
+from tests.support import nested_pytest
 
 pytest_plugins = ["pytester"]
-# As in test_pytest_plugin.py: modules that an in-process run imports first are removed after it.
-for package in ("broker", "client", "embedded", "protocol", "proxy", "quotas"):
-    for module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{package}"], f"sluice.{package}."):
-        import_module(module.name)
-
-WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest", "schemathesis")]
 
 
 @pytest.fixture
@@ -32,8 +23,7 @@ def cluster() -> Iterator[SyncBroker]:
 
 
 def run(pytester: pytest.Pytester, cluster: SyncBroker, code: str, *arguments: str) -> pytest.RunResult:
-    pytester.makepyfile(dedent(code))
-    return pytester.runpytest_inprocess(*WITHOUT, "-rs", "--kafka-upstream", cluster.bootstrap, *arguments)
+    return nested_pytest.run(pytester, code, "-rs", "--kafka-upstream", cluster.bootstrap, *arguments)
 
 
 def topics_of(cluster: SyncBroker) -> list[str]:

@@ -1,33 +1,18 @@
 """The pytest plugin, run by pytest: fixtures, the marker, and failure reports."""
 
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-import sluice
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 from tests.support.console import matches
+from tests.support.nested_pytest import WITHOUT, run
 
 pytest_plugins = ["pytester"]
-# Pytester removes the modules imported by an in-process run; later imports would create second copies. So import
-# all of them first.
-for package in ("broker", "client", "protocol", "quotas"):
-    for module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{package}"], f"sluice.{package}."):
-        import_module(module.name)
-
-WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest", "schemathesis")]
-
-
-def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
-    """Run tests in this process, without the plugins of this project's own tests."""
-    pytester.makepyfile(dedent(code))
-    return pytester.runpytest_inprocess(*WITHOUT, *arguments)
 
 
 # -- fixtures ----------------------------------------------------------------------------------------------------------

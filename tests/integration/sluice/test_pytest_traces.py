@@ -7,16 +7,16 @@ from textwrap import dedent
 import pytest
 
 from sluice.embedded.traces.recorded_test import RecordedTest
+from tests.support import nested_pytest
+from tests.support.nested_pytest import WITHOUT
 from tests.support.traces import read_trace
 
 pytest_plugins = ["pytester"]
-WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispytest", "schemathesis", "cacheprovider")]
 
 
 def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
-    """Run tests in this process, with their temporary folders in `base`."""
-    pytester.makepyfile(test_shop=dedent(code))
-    return pytester.runpytest_inprocess(*WITHOUT, "--basetemp=base", *arguments)
+    """Run tests with their temporary folders in `base`."""
+    return nested_pytest.run(pytester, code, "--basetemp=base", *arguments)
 
 
 def traces(pytester: pytest.Pytester, folder: str = "base/sluice-traces") -> list[str]:
