@@ -51,6 +51,13 @@ TABLE = (
         default="100",
     ),
     Campaign(
+        "traces",
+        "run tests that fail for 36 causes, with real clients, and check that the findings of their traces name these",
+        "a minute",
+        "after a change of sluice/trace/findings",
+        'pytest -m failing_tests tests/integration/sluice/trace "$@"',
+    ),
+    Campaign(
         "spark",
         "run all Spark tests, including those with long timeouts that make test omits",
         "minutes",

@@ -62,7 +62,8 @@ class Phase(NamedTuple):
 
 def main_phase(workers: int) -> Phase:
     """Return the phase of the tests that wait for clients and processes, and share nothing."""
-    marks = "not browser and not kafka_commands and not spark and not spark_long and not tools and not many_clients"
+    others = "browser", "failing_tests", "kafka_commands", "many_clients", "spark", "spark_long", "tools"
+    marks = " and ".join(f"not {mark}" for mark in others)
     ignored = [argument for folder in ("browser", "spark", "unit") for argument in ("--ignore", f"tests/{folder}")]
     return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
 
