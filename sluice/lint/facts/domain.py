@@ -28,12 +28,10 @@ class Dispatch(dict[str, tuple[Callable[[Any], None], ...]]):
 
     def __init__(self, domains: Iterable[Domain]) -> None:
         super().__init__()
-        handlers = [domain.handlers() for domain in domains]
-        self._every = tuple(each[EVERY_REQUEST] for each in handlers if EVERY_REQUEST in each)
-        for name in dict.fromkeys(name for each in handlers for name in each if name != EVERY_REQUEST):
-            own = tuple(each[name] for each in handlers if name in each)
-            self[name] = own + self._every if name[0].isupper() else own  # kinds are in lower case
+        self._handlers = [domain.handlers() for domain in domains]
 
     def __missing__(self, name: str) -> tuple[Callable[[Any], None], ...]:
-        self[name] = found = self._every if name[0].isupper() else ()
+        # APIs begin with a capital letter, kinds do not.
+        names = (name, EVERY_REQUEST) if name[0].isupper() else (name,)
+        self[name] = found = tuple(each[one] for one in names for each in self._handlers if one in each)
         return found

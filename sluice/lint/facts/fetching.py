@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from sluice.journal_events import ConnectionClosed, Request, TopicPartition
+from sluice.journal_events import ConnectionClosed, Request, TopicPartition, Value
 
 from .domain import Domain, Handlers
 from .measures.bursts import Burst
@@ -29,6 +29,12 @@ _OFFSET_OUT_OF_RANGE = 1
 _READ_COMMITTED = 1
 
 
+# The values of these fields of a request, which most requests of a client have in common.
+_FIELDS = ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "partition_max_bytes")
+_MOST_SETTINGS, _MOST_CONNECTIONS = 256, 1024
+_Settings = tuple[Value | None, ...]
+
+
 class LagGrowth:
     """The longest time in which the lag of a partition grew at each step.
 
@@ -53,7 +59,7 @@ class Position:
     lowest_since_commit: lowest offset that it requested after its last commit for the partition; -1 without a request
     fetches_since_commit: number of those requests
     high_watermark: highest one that was returned
-    data_ns: times of the first and the last response with records; 0 without one
+    first_data_ns, last_data_ns: times of the first and the last response with records; 0 without one
     data_since_commit_ns: time of the first one after its last commit for the partition; 0 without one
     reads_uncommitted: number of responses with records to requests with isolation level read_uncommitted
     growth: the longest growth of the lag
@@ -61,12 +67,13 @@ class Position:
 
     __slots__ = (
         "_growing",
-        "data_ns",
         "data_since_commit_ns",
         "fetches_since_commit",
+        "first_data_ns",
         "growth",
         "high_watermark",
         "highest",
+        "last_data_ns",
         "lowest_since_commit",
         "reads_uncommitted",
     )
@@ -74,12 +81,19 @@ class Position:
     def __init__(self, at_ns: int, lag: int) -> None:
         self.highest = self.lowest_since_commit = self.high_watermark = -1
         self.fetches_since_commit = self.reads_uncommitted = self.data_since_commit_ns = 0
-        self.data_ns = (0, 0)
+        self.first_data_ns = self.last_data_ns = 0
         self.growth = self._growing = LagGrowth(at_ns, lag)
 
     def committed(self) -> None:
         """Start counting anew, after a commit for the partition."""
         self.lowest_since_commit, self.fetches_since_commit, self.data_since_commit_ns = -1, 0, 0
+
+    def returned(self, at_ns: int) -> None:
+        """Note a response with records."""
+        self.last_data_ns = at_ns
+        if not self.data_since_commit_ns:
+            self.data_since_commit_ns = at_ns
+            self.first_data_ns = self.first_data_ns or at_ns
 
     def requested(self, offset: int) -> None:
         if offset > self.highest:
@@ -101,19 +115,30 @@ class Position:
 
 
 class _Answered:
-    """The last response for a partition on a connection: what the next request of the partition shows about it."""
+    """The last response for a partition on a connection, to a request with low limits.
 
-    __slots__ = ("end", "is_limited", "offset")
+    The next request of the partition shows whether the response left off records.
+    """
 
-    def __init__(self, offset: int, end: int, *, is_limited: bool) -> None:
-        self.offset, self.end, self.is_limited = offset, end, is_limited
+    __slots__ = ("end", "offset")
+
+    def __init__(self, offset: int, end: int) -> None:
+        self.offset, self.end = offset, end
 
 
 class _Connection:
-    __slots__ = ("answered", "partition_max_bytes")
+    """A connection with fetches.
+
+    settings: those of the latest request
+    is_limited: whether its limits are below the defaults
+    """
+
+    __slots__ = ("answered", "is_limited", "partition_max_bytes", "settings")
 
     def __init__(self) -> None:
         self.partition_max_bytes = 0  # of the latest request that names it; those of a fetch session do not
+        self.settings: _Settings = ()
+        self.is_limited = False
         self.answered: dict[tuple[str, int], _Answered] = {}
 
 
@@ -132,16 +157,40 @@ class Fetching(Domain):
     """
 
     def __init__(self) -> None:
-        self.max_wait_ms: Counter[int] = Counter()
-        self.min_bytes: Counter[int] = Counter()
-        self.max_bytes: Counter[int] = Counter()
-        self.partition_max_bytes: Counter[int] = Counter()
-        self.isolation_level: Counter[int] = Counter()
         self.positions: dict[tuple[str, int], Position] = {}
         self.unlisted = self.limited = self.cut = self.smallest_limit = self.out_of_range = 0
         self.unwaiting, self.tiny = Burst(_UNWAITING, _TEN_SECONDS), Burst(_TINY, _TEN_SECONDS)
         self.cut_examples, self.out_of_range_examples = Examples(), Examples()
+        self._settings: dict[_Settings, int] = {}  # number of requests
         self._connections: dict[int, _Connection] = {}
+
+    @property
+    def max_wait_ms(self) -> Counter[int]:
+        return self._by("max_wait_ms")
+
+    @property
+    def min_bytes(self) -> Counter[int]:
+        return self._by("min_bytes")
+
+    @property
+    def max_bytes(self) -> Counter[int]:
+        return self._by("max_bytes")
+
+    @property
+    def partition_max_bytes(self) -> Counter[int]:
+        return self._by("partition_max_bytes")
+
+    @property
+    def isolation_level(self) -> Counter[int]:
+        return self._by("isolation_level")
+
+    def _by(self, field: str) -> Counter[int]:
+        index, found = _FIELDS.index(field), Counter[int]()
+        for settings, count in self._settings.items():
+            value = settings[index]
+            if isinstance(value, int):
+                found[value] += count
+        return found
 
     def handlers(self) -> Handlers:
         return {"Fetch": self._fetch, "connection-closed": self._closed}
@@ -150,8 +199,8 @@ class Fetching(Domain):
         for (topic, partition), position in self.positions.items():
             facts = topics[topic]
             facts.is_unlisted = facts.is_unlisted or self.unlisted > 0
-            if position.data_ns[1]:
-                facts.note_read(partition, position.data_ns)
+            if position.last_data_ns:
+                facts.note_read(partition, (position.first_data_ns, position.last_data_ns))
                 facts.reads_uncommitted += position.reads_uncommitted
 
     def _closed(self, event: ConnectionClosed) -> None:
@@ -165,8 +214,20 @@ class Fetching(Domain):
             self.unlisted += 1
         connection = self._connections.get(event.connection)
         if connection is None:
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                del self._connections[next(iter(self._connections))]
             connection = self._connections[event.connection] = _Connection()
-        is_limited = self._settings(event, connection)
+        get = sent.get
+        settings = (
+            get("max_wait_ms"),
+            get("min_bytes"),
+            get("max_bytes"),
+            get("isolation_level"),
+            get("partition_max_bytes"),
+        )
+        if settings != connection.settings:
+            self._new_settings(connection, settings)
+        self._settings[settings] = self._settings.get(settings, 0) + 1
         if event.error_codes:
             if _OFFSET_OUT_OF_RANGE in event.error_codes and not event.rule_id:
                 self.out_of_range += 1
@@ -175,7 +236,7 @@ class Fetching(Domain):
         size = 0
         for each in event.partitions:
             if each.offset >= 0:
-                size += self._partition(event, connection, each, is_limited=is_limited)
+                size += self._partition(event, connection, each)
         if not event.returned or event.partitions_left_off:  # what was returned is not known
             return
         if not size:
@@ -183,52 +244,52 @@ class Fetching(Domain):
         elif size < _TINY_BYTES:
             self.tiny.add(event)
 
-    def _settings(self, event: Request, connection: _Connection) -> bool:
-        """Count the settings, and return whether the limits are below the defaults."""
-        sent = event.sent
-        max_bytes, limit = number(sent, "max_bytes"), number(sent, "partition_max_bytes")
-        self.max_wait_ms[number(sent, "max_wait_ms")] += 1
-        self.min_bytes[number(sent, "min_bytes")] += 1
-        self.max_bytes[max_bytes] += 1
-        self.isolation_level[number(sent, "isolation_level")] += 1
-        if limit:
-            self.partition_max_bytes[limit] += 1
+    def _new_settings(self, connection: _Connection, settings: _Settings) -> None:
+        if len(self._settings) >= _MOST_SETTINGS:
+            self._settings.pop(next(iter(self._settings)))
+        connection.settings = settings
+        max_bytes, limit = settings[2], settings[4]
+        if isinstance(limit, int) and limit:
             connection.partition_max_bytes = limit
-        lowest = min(connection.partition_max_bytes, max_bytes)
-        if not 0 < lowest < DEFAULT_PARTITION_MAX_BYTES:
-            return False
-        self.smallest_limit = min(self.smallest_limit or lowest, lowest)
-        return True
+        lowest = min(connection.partition_max_bytes, max_bytes if isinstance(max_bytes, int) else 0)
+        connection.is_limited = 0 < lowest < DEFAULT_PARTITION_MAX_BYTES
+        if connection.is_limited:
+            self.smallest_limit = min(self.smallest_limit or lowest, lowest)
 
-    def _partition(self, event: Request, connection: _Connection, one: TopicPartition, *, is_limited: bool) -> int:
-        key, offset, returned = (one.topic, one.partition), one.offset, one.fetched
-        previous = connection.answered.pop(key, None)
-        if previous is not None and previous.is_limited and offset > previous.offset:
-            self.limited += 1
-            if offset < previous.end:
-                self.cut += 1
-                self.cut_examples.note(event)
-        lag = returned.high_watermark - offset if returned is not None else 0
+    def _partition(self, event: Request, connection: _Connection, one: TopicPartition) -> int:
+        key, offset, returned, at_ns = (one.topic, one.partition), one.offset, one.fetched, event.at_ns
+        if connection.answered:
+            self._compare(event, connection.answered.pop(key, None), offset)
         position = self.positions.get(key)
         if position is None:
-            position = Position(event.at_ns, lag)
+            position = Position(at_ns, returned.high_watermark - offset if returned is not None else 0)
             if len(self.positions) < _MOST_POSITIONS:
                 self.positions[key] = position
         position.requested(offset)
         if returned is None:
             return 0
-        position.lags(event.at_ns, lag)
-        if returned.high_watermark > position.high_watermark:
-            position.high_watermark = returned.high_watermark
-        if returned.bytes:
-            reads_committed = event.sent.get("isolation_level") == _READ_COMMITTED
-            position.data_ns = position.data_ns[0] or event.at_ns, event.at_ns
-            position.data_since_commit_ns = position.data_since_commit_ns or event.at_ns
+        high_watermark = returned.high_watermark
+        position.lags(at_ns, high_watermark - offset)
+        if high_watermark > position.high_watermark:
+            position.high_watermark = high_watermark
+        nbytes = returned.bytes
+        if nbytes:
+            reads_committed = connection.settings[3] == _READ_COMMITTED
+            position.returned(at_ns)
             if not reads_committed:
                 position.reads_uncommitted += 1
-            end = returned.high_watermark if not reads_committed else returned.last_stable_offset
-            connection.answered[key] = _Answered(offset, end, is_limited=is_limited)
-        return returned.bytes
+            if connection.is_limited:
+                end = returned.last_stable_offset if reads_committed else high_watermark
+                connection.answered[key] = _Answered(offset, end)
+        return nbytes
+
+    def _compare(self, event: Request, previous: _Answered | None, offset: int) -> None:
+        """Note whether the previous response to the partition left off records."""
+        if previous is not None and offset > previous.offset:
+            self.limited += 1
+            if offset < previous.end:
+                self.cut += 1
+                self.cut_examples.note(event)
 
     def _empty(self, event: Request) -> None:
         if number(event.sent, "max_wait_ms") < _SHORTEST_WAIT_MS or number(event.sent, "min_bytes") <= 0:

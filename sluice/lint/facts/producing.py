@@ -29,6 +29,16 @@ _MOST_PARTITIONS = 4096
 _TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 
 
+class _Produced:
+    """As `Produced`, which takes longer to change."""
+
+    __slots__ = ("batches", "bytes", "first_ns", "last_ns", "records", "transactional")
+
+    def __init__(self, at_ns: int) -> None:
+        self.batches = self.records = self.bytes = self.transactional = 0
+        self.first_ns = self.last_ns = at_ns
+
+
 class Producing(Domain):
     """The Produce requests of a client.
 
@@ -59,7 +69,7 @@ class Producing(Domain):
         self.requests = 0
         self.examples: dict[str, Examples] = {}
         self._in_flight: dict[int, deque[tuple[int, str]]] = {}  # by connection: when responses were written, of what
-        self._produced: dict[tuple[str, int], Produced] = {}
+        self._produced: dict[tuple[str, int], _Produced] = {}
 
     def handlers(self) -> Handlers:
         return {
@@ -119,7 +129,8 @@ class Producing(Domain):
             self.compression[batch.compression] += nbytes
             if one.producer_id >= 0:
                 self.idempotent += 1
-                self.transactional += batch.is_transactional
+                if batch.is_transactional:
+                    self.transactional += 1
             latest_ms = batch.max_timestamp_ms
             self.linger_ms.add(latest_ms - batch.first_timestamp_ms)
             if latest_ms - received_ms > AHEAD_MS:
@@ -136,14 +147,13 @@ class Producing(Domain):
         if found is None:
             if len(self._produced) >= _MOST_PARTITIONS:
                 return
-            found = self._produced[where] = Produced(
-                batches=0, records=0, bytes=0, transactional=0, span=(at_ns, at_ns)
-            )
+            found = self._produced[where] = _Produced(at_ns)
         found.batches += 1
         found.records += batch.records
         found.bytes += batch.bytes
-        found.transactional += batch.is_transactional
-        found.span = found.span[0], at_ns
+        if batch.is_transactional:
+            found.transactional += 1
+        found.last_ns = at_ns
 
     def _refused(self, event: Request) -> None:
         if not _TOO_LARGE.isdisjoint(event.error_codes):
@@ -173,8 +183,14 @@ class Producing(Domain):
         before.append((event.written_ns or event.at_ns, event.attempt_key))
 
     def contribute(self, topics: Topics) -> None:
-        for (topic, partition), produced in self._produced.items():
-            topics[topic].produced[partition] = produced
+        for (topic, partition), one in self._produced.items():
+            topics[topic].produced[partition] = Produced(
+                batches=one.batches,
+                records=one.records,
+                bytes=one.bytes,
+                transactional=one.transactional,
+                span=(one.first_ns, one.last_ns),
+            )
 
 
 def _have_common(attempt: str, others: Iterable[str]) -> bool:

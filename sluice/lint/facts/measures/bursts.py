@@ -22,16 +22,18 @@ class Burst:
     def __init__(self, size: int, seconds: float) -> None:
         self.size = size
         self._within_ns = round(seconds * _NS_PER_S)
-        self._times: deque[int] = deque(maxlen=size)
+        self._times: deque[int] | None = None  # most clients have no such events
         self.count = self.fastest_ns = 0
         self.examples = Examples()
 
     def add(self, event: Event) -> None:
         at_ns = event.at_ns
         times = self._times
-        times.append(at_ns)
+        if times is None:
+            times = self._times = deque(maxlen=self.size)
         self.count += 1
-        if len(times) == self.size and at_ns - times[0] <= self._within_ns:
+        times.append(at_ns)
+        if self.count >= self.size and at_ns - times[0] <= self._within_ns:
             lasted_ns = at_ns - times[0]
             self.examples.note(event)
             if not self.fastest_ns or lasted_ns < self.fastest_ns:

@@ -6,29 +6,33 @@ _BITS = 3
 class Distribution:
     """Counts of values >= 0; a lower value counts as 0."""
 
-    __slots__ = ("buckets", "count", "highest", "lowest", "total")
+    __slots__ = ("buckets", "highest", "lowest", "total")
 
     def __init__(self) -> None:
-        self.count = self.total = self.lowest = self.highest = 0
+        self.total = self.lowest = self.highest = 0
         self.buckets: dict[int, int] = {}
 
     def add(self, value: int) -> None:
-        if value < 0:
-            value = 0
-        if not self.count or value < self.lowest:
-            self.lowest = value
+        buckets = self.buckets
+        if value < self.lowest or not buckets:
+            self.lowest = value = max(value, 0)
         if value > self.highest:
             self.highest = value
-        self.count += 1
         self.total += value
         shift = value.bit_length() - _BITS - 1
         bucket = value if shift <= 0 else (shift << _BITS) + (value >> shift)
-        buckets = self.buckets
-        buckets[bucket] = buckets.get(bucket, 0) + 1
+        if bucket in buckets:
+            buckets[bucket] += 1
+        else:
+            buckets[bucket] = 1
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets.values())
 
     @property
     def mean(self) -> float:
-        return self.total / self.count if self.count else 0.0
+        return self.total / self.count if self.buckets else 0.0
 
     def quantile(self, share: float) -> int:
         """Return a value at or below which this share of the values is, up to 1/8 too high; 0 without values."""
@@ -41,7 +45,7 @@ class Distribution:
 
     def share_up_to(self, value: int) -> float:
         """Return the share of values in the buckets up to that of `value`; 0 without values."""
-        if not self.count:
+        if not self.buckets:
             return 0.0
         return sum(count for bucket, count in self.buckets.items() if _upper(bucket) <= _upper_of(value)) / self.count
 

@@ -18,7 +18,7 @@ def test_events_reach_the_facts_of_their_client_and_group() -> None:
     fold = Fold()
     fold.take(events())
     shop = ClientKey("shop", "apache-kafka-java", "4.4.0")
-    assert [(key.client_id, facts.traffic.apis.total()) for key, facts in fold.clients.items()] == [
+    assert [(facts.key.client_id, facts.traffic.apis.total()) for facts in fold.clients.values()] == [
         ("", 1),
         ("shop", 1),
     ]
