@@ -92,16 +92,14 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 class Judged(msgspec.Struct, kw_only=True):
-    """What was found about one client or group, and what it contributes to other clients and to topics.
+    """What was found about one client, group or topic, and what a client or group contributes to topics.
 
-    client: the client; null for a group
-    settings: settings of the group's members
+    client: the client; null for a group or topic
     """
 
     client: Client | None = None
     findings: list[Finding] = []
     undecided: list[Undecided] = []
-    settings: list[tuple[ClientKey, list[Setting]]] = []
     topics: dict[str, TopicFacts] = {}
 
 

@@ -18,7 +18,7 @@ from .facts.topics import TopicFacts, Topics
 from .findings import Client, Judged, Result, judge
 from .registry import all_rules
 from .rule import Rule, Scope, Severity
-from .settings import Setting, settings_of_client, settings_of_group
+from .settings import settings_of
 
 Rules = Sequence[Rule[Any]]
 _RANK = {severity: number for number, severity in enumerate(Severity)}
@@ -106,7 +106,7 @@ def judge_client(facts: ClientFacts, rules: Rules) -> Judged:
             requests=traffic.apis.total(),
             began_ns=traffic.first_ns,
             ended_ns=traffic.last_ns,
-            settings=settings_of_client(facts),
+            settings=settings_of(facts),
         )
     found.topics = _contributed(facts, [facts.key])
     return found
@@ -115,7 +115,6 @@ def judge_client(facts: ClientFacts, rules: Rules) -> Judged:
 def judge_group(facts: GroupFacts, rules: Rules) -> Judged:
     clients = sorted(facts.clients)
     found = judge(rules, Scope.GROUP, facts, facts.group_id, clients)
-    found.settings = list(settings_of_group(facts).items())
     found.topics = _contributed(facts, clients)
     return found
 
@@ -128,11 +127,9 @@ def judge_topics(topics: Topics, rules: Rules) -> Iterator[Judged]:
 def join(parts: Iterable[Judged], rules: Rules, events: int, lost: int) -> Result:
     """Join what was found about clients and groups, and judge the topics."""
     whole, topics, clients = Judged(), Topics(), dict[ClientKey, Client]()
-    of_members: list[tuple[ClientKey, list[Setting]]] = []
     for part in parts:
         whole.findings += part.findings
         whole.undecided += part.undecided
-        of_members += part.settings
         if part.client is not None:
             clients[part.client.key] = part.client
         for name, contributed in part.topics.items():
@@ -140,9 +137,6 @@ def join(parts: Iterable[Judged], rules: Rules, events: int, lost: int) -> Resul
     for of_topic in judge_topics(topics, rules):
         whole.findings += of_topic.findings
         whole.undecided += of_topic.undecided
-    for key, settings in sorted(of_members, key=lambda each: each[0]):
-        if key in clients:
-            clients[key].settings += settings
     return Result(
         events=events,
         lost=lost,

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from sluice.lint.clients import ClientKey
 from sluice.lint.findings import Judged
 from sluice.spark.plan.tables import Columns
 
@@ -30,24 +29,18 @@ Row = tuple[object, ...]
 
 def rows_of(judged: Judged, journal: str) -> Iterator[tuple[str, Row]]:
     """Yield the rows of what was found about one client, group or topic, with their table."""
-    settings = list(judged.settings)
     if judged.client is not None:
         each = judged.client
-        settings.append((each.key, each.settings))
-        yield CLIENTS, (journal, *_identity(each.key), each.requests, each.began_ns, each.ended_ns)
-    for key, found in settings:
-        for one in found:
-            yield SETTINGS, (journal, *_identity(key), one.name, one.value, str(one.certainty), one.basis)
+        identity = each.key.client_id, each.key.software_name, each.key.software_version
+        yield CLIENTS, (journal, *identity, each.requests, each.began_ns, each.ended_ns)
+        for one in each.settings:
+            yield SETTINGS, (journal, *identity, one.name, one.value, str(one.certainty), one.basis)
     for finding in judged.findings:
         clients, evidence = _json(finding.clients), _json(finding.evidence)
         subject = finding.rule, str(finding.scope), finding.subject
         yield FINDINGS, (journal, *subject, str(finding.severity), clients, evidence)
     for undecided in judged.undecided:
         yield UNDECIDED, (journal, undecided.rule, str(undecided.scope), undecided.subject, undecided.record)
-
-
-def _identity(key: ClientKey) -> tuple[str, str, str]:
-    return key.client_id, key.software_name, key.software_version
 
 
 def _json(value: object) -> str:
