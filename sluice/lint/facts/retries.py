@@ -14,10 +14,13 @@ from sluice.protocol.errors import ErrorCode
 from .deliveries import Identity, identity_of
 from .domain import EVERY_REQUEST, Domain, Handlers
 from .measures.bursts import Burst
-from .measures.examples import Examples
+from .measures.examples import Example, Examples
 from .measures.waits import Row, Rows
+from .topics import Topics
 
-_MOST_OPEN, _MOST_SUBJECTS = 1024, 64
+_MOST_OPEN, _MOST_SUBJECTS, _MOST_TOPICS = 1024, 64, 1024
+# A topic that is created automatically is known to the first or second retry.
+_APPEARS_WITHIN_NS = 2_000_000_000
 _NS_PER_US = 1000
 # The APIs whose retries the audit expects to have growing waits (kip580.py). A consumer repeats automatic commits and
 # fetches anyway, and static waits are right for JoinGroup, SyncGroup, ListOffsets and InitProducerId.
@@ -89,10 +92,10 @@ class _Open:
     row: the waits before its retries
     """
 
-    __slots__ = ("broker", "ended_ns", "row")
+    __slots__ = ("broker", "codes", "ended_ns", "row")
 
-    def __init__(self, broker: int, ended_ns: int, row: Row) -> None:
-        self.broker, self.ended_ns, self.row = broker, ended_ns, row
+    def __init__(self, event: Request, ended_ns: int, row: Row) -> None:
+        self.broker, self.codes, self.ended_ns, self.row = event.broker, event.error_codes, ended_ns, row
 
 
 class Retries(Domain):
@@ -112,11 +115,23 @@ class Retries(Domain):
         self.unauthorized: dict[str, Refusals] = {}
         self.refused: dict[tuple[str, int, str], Refusals] = {}
         self.logins = Refusals()
+        self._created: set[str] = set()
+        self._appeared: dict[str, Example] = {}
         self._open: dict[Identity, _Open] = {}
         self._last_ns = 0
 
     def handlers(self) -> Handlers:
-        return {EVERY_REQUEST: self._request}
+        return {EVERY_REQUEST: self._request, "CreateTopics": self._create}
+
+    def contribute(self, topics: Topics) -> None:
+        for topic in self._created:
+            topics[topic].is_created = True
+        for topic, example in self._appeared.items():
+            topics[topic].appeared = [example]
+
+    def _create(self, event: Request) -> None:
+        if len(self._created) < _MOST_TOPICS:
+            self._created.update(one.topic for one in event.partitions)
 
     def _request(self, event: Request) -> None:
         if event.error_codes:
@@ -126,7 +141,18 @@ class Retries(Domain):
             before = None if identity is None else self._open.pop(identity, None)
             if before is not None:
                 self._row_after(before, event)
+                if event.api == "Metadata":
+                    self._note_appeared(before, event)
         self._last_ns = event.at_ns
+
+    def _note_appeared(self, before: _Open, event: Request) -> None:
+        """Note a topic that was unknown before, and is known."""
+        was_unknown = not _UNKNOWN.isdisjoint(before.codes)
+        is_soon = event.received_ns - before.ended_ns < _APPEARS_WITHIN_NS
+        if was_unknown and is_soon and event.sent.get("allow_auto_topic_creation") and len(event.partitions) == 1:
+            topic = event.partitions[0].topic
+            if len(self._appeared) < _MOST_TOPICS:
+                self._appeared.setdefault(topic, Example(event.seq, event.at_ns, event.attempt_key))
 
     def _failed(self, event: Request) -> None:
         self._note_refusal(event)
@@ -143,7 +169,7 @@ class Retries(Domain):
         row = None if before is None else self._row_after(before, event)
         if len(self._open) >= _MOST_OPEN:
             del self._open[next(iter(self._open))]
-        self._open[identity] = _Open(event.broker, ended_ns, row or Row(self._last_ns, ended_ns))
+        self._open[identity] = _Open(event, ended_ns, row or Row(self._last_ns, ended_ns))
 
     def _row_after(self, before: _Open, event: Request) -> Row | None:
         """Add the wait before this attempt; none if a connection or a new leader may have changed it."""

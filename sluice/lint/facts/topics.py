@@ -6,7 +6,10 @@ import msgspec
 
 from sluice.lint.clients import ClientKey
 
+from .measures.examples import Example
+
 _MOST_CLIENTS = 16
+_MOST_EXAMPLES = 5
 
 Span = tuple[int, int]  # times of the first and the last event, ns
 
@@ -44,6 +47,8 @@ class TopicFacts(msgspec.Struct):
     uncommitted_readers: up to 16 clients that sent these requests
     reading_groups: by group id, when clients that read the topic were members; without clients of several groups
     groups_without_commits: groups that were assigned the topic and never committed an offset of any
+    is_created: whether a client sent CreateTopics for it
+    appeared: requests of Metadata that allow auto creation, to which it was unknown, and known shortly after
     """
 
     clients: list[ClientKey] = []
@@ -54,6 +59,8 @@ class TopicFacts(msgspec.Struct):
     uncommitted_readers: list[ClientKey] = []
     reading_groups: dict[str, Span] = {}
     groups_without_commits: set[str] = set()
+    is_created: bool = False
+    appeared: list[Example] = []
 
     def merge(self, other: "TopicFacts") -> None:
         """Add the facts of another client or group."""
@@ -71,6 +78,8 @@ class TopicFacts(msgspec.Struct):
         for group_id, span in other.reading_groups.items():
             self.note_group(group_id, span)
         self.groups_without_commits |= other.groups_without_commits
+        self.is_created = self.is_created or other.is_created
+        self.appeared = sorted({*self.appeared, *other.appeared})[:_MOST_EXAMPLES]
 
     @property
     def _uncommitted_readers(self) -> list[ClientKey]:

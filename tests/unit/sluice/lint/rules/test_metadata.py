@@ -23,6 +23,18 @@ def requests(count: int, step_ms: float, *, connections: int = 1, errors: tuple[
     return made
 
 
+def appears(after_ms: float, *, allowed: bool = True, created: bool = False) -> Journal:
+    """Return a journal in which a topic is unknown, and known this long after that."""
+    made = Journal()
+    one = [TopicPartition(topic="t", partition=-1)]
+    sent = {"all_topics": False, "allow_auto_topic_creation": allowed}
+    if created:
+        made.beside(client_id="admin").request("CreateTopics", after_ms / 2, after_ms / 2 + 1, partitions=one)
+    made.request("Metadata", 0, 1, partitions=one, sent=sent, errors=UNKNOWN)
+    made.request("Metadata", 1 + after_ms, 2 + after_ms, partitions=one, sent=sent)
+    return made
+
+
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
 
 CASES = [
@@ -39,6 +51,13 @@ CASES = [
         lambda: requests(10, 100, errors=UNKNOWN),
         lambda: requests(10, 100),
         lambda: requests(9, 100, errors=UNKNOWN),
+    ),
+    RuleCase(
+        "auto-created-topic",
+        "the topic was unknown to a Metadata request that allows auto creation, and existed shortly after that",
+        lambda: appears(100),
+        lambda: appears(100, created=True),
+        lambda: appears(5000),
     ),
 ]
 
@@ -67,3 +86,7 @@ def test_looking_whether_a_topic_exists_is_no_use_of_it() -> None:
         one = [TopicPartition(topic="t", partition=-1)]
         made.request("DescribeConfigs", number * 100, number * 100 + 1, partitions=one, errors=UNKNOWN)
     assert texts("unknown-topic", made) == []
+
+
+def test_a_client_that_allows_no_auto_creation_did_not_create_the_topic() -> None:
+    assert texts("auto-created-topic", appears(100, allowed=False)) == []
