@@ -1,5 +1,7 @@
 """The offsets that a client commits, compared with those that it fetches."""
 
+from typing import NamedTuple
+
 from sluice.journal_events import Request, TopicPartition
 
 from .domain import Domain, Handlers
@@ -17,6 +19,9 @@ _MOST_OFFSETS = 4096
 
 # So many records are read again without a commit that it matters: two full polls with the default max.poll.records.
 MANY_RECORDS = 1000
+
+# The first may have been sent before the commit, on another connection.
+_FETCHES_AFTER = 2
 
 OffsetKey = tuple[str, str, int]  # group id, topic, partition
 
@@ -37,11 +42,18 @@ class Offset:
     longest: the longest interval with at least MANY_RECORDS
     """
 
-    __slots__ = ("at_ns", "committed", "highest_fetched", "longest")
+    __slots__ = ("committed", "highest_fetched", "longest")
 
-    def __init__(self, committed: int, at_ns: int, highest_fetched: int) -> None:
-        self.committed, self.at_ns, self.highest_fetched = committed, at_ns, highest_fetched
+    def __init__(self) -> None:
+        self.committed = self.highest_fetched = -1
         self.longest = Interval()
+
+
+class Ahead(NamedTuple):
+    """A committed offset, and the highest offset that the client had requested two fetches later."""
+
+    committed: int
+    fetched: int
 
 
 class Committing(Domain):
@@ -59,17 +71,32 @@ class Committing(Domain):
         self.interval_ms = Distribution()
         self.single = Burst(_SINGLE, _SINGLE_SECONDS)
         self.several = self.backward = self.rejected = 0
-        self.backward_examples, self.rejected_examples = Examples(), Examples()
+        self.backward_examples, self.rejected_examples, self.ahead_examples = Examples(), Examples(), Examples()
         self.offsets: dict[OffsetKey, Offset] = {}
         self._positions = fetching.positions
+        self._ahead: dict[OffsetKey, Ahead] = {}
         self._requests: dict[str, int] = {}  # time of the last one, by group
 
     def handlers(self) -> Handlers:
         return {"OffsetCommit": self._commit}
 
-    def position(self, key: OffsetKey) -> Position | None:
-        """Return where the client reads the partition."""
-        return self._positions.get(key[1:])
+    @property
+    def ahead(self) -> dict[OffsetKey, Ahead]:
+        """Offsets that the client committed without having read the records before."""
+        found = dict(self._ahead)
+        for key, offset in self.offsets.items():
+            position = self._positions.get(key[1:])
+            if position is not None and self._is_ahead(offset, position):
+                found.setdefault(key, Ahead(offset.committed, position.highest))
+        return found
+
+    def _is_ahead(self, offset: Offset, position: Position) -> bool:
+        if position.fetches_since_commit < _FETCHES_AFTER or offset.committed <= position.highest:
+            return False
+        if len(self._requests) > 1:
+            return False  # it may be another consumer that reads
+        # A client that goes back (seek) may have read the records before.
+        return offset.committed > position.high_watermark or position.lowest_since_commit >= offset.highest_fetched
 
     def _commit(self, event: Request) -> None:
         if event.error_codes or event.answered_ns is None:
@@ -93,23 +120,31 @@ class Committing(Domain):
     def _partition(self, event: Request, one: TopicPartition) -> int:
         """Return the number of records that the client commits more than before; 0 for its first commit."""
         key = event.group_id, one.topic, one.partition
-        position, previous, at_ns = self.position(key), self.offsets.get(key), event.received_ns
-        fetched = -1 if position is None else position.highest
-        if previous is None:
+        position, offset = self._positions.get(key[1:]), self.offsets.get(key)
+        if offset is None:
+            offset, records = Offset(), 0
             if len(self.offsets) < _MOST_OFFSETS:
-                self.offsets[key] = Offset(one.offset, at_ns, fetched)
-            records = 0
+                self.offsets[key] = offset
         else:
-            records = one.offset - previous.committed
+            records = one.offset - offset.committed
+            if position is not None and self._is_ahead(offset, position):
+                self._ahead[key] = Ahead(offset.committed, position.highest)
+                self.ahead_examples.note(event)
             if records < 0:
                 self._backward(event, one, position)
-            elif records >= MANY_RECORDS and position is not None and position.data_since_commit_ns:
-                interval = Interval(at_ns - position.data_since_commit_ns, records)
-                previous.longest = max(previous.longest, interval, key=lambda each: each.ns)
-            previous.committed, previous.highest_fetched, previous.at_ns = one.offset, fetched, at_ns
         if position is not None:
+            self._interval(event, one, offset, position)
+            offset.highest_fetched = position.highest
             position.committed()
+        offset.committed = one.offset
         return max(records, 0)
+
+    def _interval(self, event: Request, one: TopicPartition, offset: Offset, position: Position) -> None:
+        began = offset.committed if offset.committed >= 0 else position.lowest_since_commit
+        records = one.offset - began
+        if began >= 0 and records >= MANY_RECORDS and position.data_since_commit_ns:
+            interval = Interval(event.received_ns - position.data_since_commit_ns, records)
+            offset.longest = max(offset.longest, interval, key=lambda each: each.ns)
 
     def _backward(self, event: Request, one: TopicPartition, position: Position | None) -> None:
         if position is None or 0 <= position.lowest_since_commit <= one.offset:

@@ -217,7 +217,7 @@ CASES = [
     ),
     RuleCase(
         "commit-ahead",
-        "committed offset 500 of t-0, but the client has not fetched beyond 220",
+        "committed offset 500 of t-0, but two fetches later the client had not fetched beyond 220",
         partial(commits_ahead, 500),
         partial(commits_ahead, 150),
         partial(commits_ahead, 500, fetches_after=1),
@@ -285,6 +285,21 @@ def test_the_rule_is_silent_on(rule: str, journal: partial[Journal]) -> None:
 
 def test_commits_beyond_the_end_are_ahead_although_the_client_went_back() -> None:
     assert len(texts("commit-ahead", commits_ahead(5000, seek=True))) == 1
+
+
+def test_a_commit_is_ahead_although_the_client_reaches_it_later() -> None:
+    made = commits_ahead(500)
+    fetch(made, 50, fetched("t", 0, 600, 500, 1000))
+    commit(made, 40, 240)
+    assert len(texts("commit-ahead", made)) == 1
+
+
+def test_the_time_to_the_first_commit_counts() -> None:
+    made = Journal()
+    for second in range(41):
+        fetch(made, second * 1000, fetched("t", 0, second * 100, 5000, 4100))
+    commit(made, 41_000, 4100)
+    assert len(texts("rare-commits", made)) == 1
 
 
 def test_a_read_committed_consumer_at_the_last_stable_offset_is_not_cut() -> None:
