@@ -65,6 +65,7 @@ NOT_RUN = {
     "docs/how-to/run-in-ci.md": {
         "tools/campaign run zipapp": "takes minutes; tools/campaign run zipapp also tests the file",
         "jobs:": SETTINGS,
+        "- run: pytest": SETTINGS,
         "services:": SETTINGS,
         "test:": SETTINGS,
         "int port;": ENGINE,

@@ -25,7 +25,19 @@ SECTIONS = {
     "How to": ("recipes", "testing", "pytest", "how-to/[!f]*", "virtual-time", "serve", "proxy", "containers"),
     "Other languages": ("how-to/from-*",),
     "Features": (
-        *("quotas", "faults", "scenarios", "fleets", "fleets/*", "journal", "clusters", "audit", "plan", "spark"),
+        *(
+            "quotas",
+            "faults",
+            "scenarios",
+            "fleets",
+            "fleets/*",
+            "journal",
+            "trace",
+            "clusters",
+            "audit",
+            "plan",
+            "spark",
+        ),
         *("storage", "security", "acls", "page", "top"),
     ),
     "Clients": (
