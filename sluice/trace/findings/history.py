@@ -21,6 +21,8 @@ from sluice.trace.model import Severity
 NS_PER_MS = 1_000_000
 READ_COMMITTED = 1  # the isolation level in requests
 NS_PER_S = 1_000_000_000
+# The longest wait in a rebalance without trouble: members notice it by their heartbeats, every 3 s by default.
+REBALANCE_NS = 5 * NS_PER_S
 _E = TypeVar("_E", bound=Event)
 _K = TypeVar("_K")
 _V = TypeVar("_V")

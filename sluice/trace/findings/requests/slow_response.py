@@ -11,6 +11,7 @@ from sluice.trace.findings.groups.absent_members import absent_members
 from sluice.trace.findings.history import (
     NS_PER_MS,
     NS_PER_S,
+    REBALANCE_NS,
     Found,
     History,
     client_of,
@@ -23,6 +24,7 @@ from sluice.trace.findings.history import (
 )
 
 _SLOW_NS = NS_PER_S
+_REBALANCES = frozenset({"JoinGroup", "SyncGroup"})
 _REASONS = {
     "Produce": "With acks=all, the response waits for the in-sync replicas.",
     "JoinGroup": "The response waits until all members have joined, at most for their rebalance timeout.",
@@ -31,7 +33,7 @@ _REASONS = {
 
 
 def find(history: History) -> Iterator[Found]:
-    slow = [each for each in history.requests if _excess_ns(each) >= _SLOW_NS]
+    slow = [each for each in history.requests if _excess_ns(each) >= _limit_ns(each)]
     for (client, api, rule_id), requests in grouped(slow, lambda one: (client_of(one), one.api, one.rule_id)).items():
         longest = max(requests, key=_excess_ns)
         took = duration(longest.at_ns - longest.received_ns)
@@ -45,6 +47,10 @@ def find(history: History) -> Iterator[Found]:
             text += f" The last was client {listed(absent)}."
         names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, longest.group_id))]
         yield Found("slow-response", "warning", title, text, longest.received_ns, seqs(requests), names)
+
+
+def _limit_ns(request: Request) -> int:
+    return REBALANCE_NS if request.api in _REBALANCES else _SLOW_NS
 
 
 def _excess_ns(request: Request) -> int:

@@ -11,7 +11,7 @@ from sluice.trace.described import counted
 from sluice.trace.findings.groups.absent_members import absent_members
 from sluice.trace.findings.history import (
     NS_PER_MS,
-    NS_PER_S,
+    REBALANCE_NS,
     Found,
     History,
     client_of,
@@ -47,7 +47,7 @@ def _is_expected(history: History, request: Request) -> bool:
         max_wait_ms = number_value(request.sent, "max_wait_ms")
         return max_wait_ms < 0 or waited_ns <= max_wait_ms * NS_PER_MS + _SLACK_NS
     closed = history.closed.get(request.connection)
-    return closed is not None and closed.by_client and request.api in _REBALANCES and waited_ns < NS_PER_S
+    return closed is not None and closed.by_client and request.api in _REBALANCES and waited_ns < REBALANCE_NS
 
 
 def _finding(history: History, client: str, api: str, rule_id: str, requests: list[Request]) -> Found:

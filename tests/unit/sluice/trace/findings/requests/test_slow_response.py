@@ -32,6 +32,8 @@ CASES = [
     ("a Fetch within its wait", took("Fetch", 5_000, max_wait_ms=5_000), []),
     ("a Fetch of an older journal", took("Fetch", 5_000), []),
     ("throttled before the response", took("Produce", 2_000, throttle_ms=1_900), []),
+    ("a rebalance", took("JoinGroup", 4_000), []),
+    ("a long rebalance", took("JoinGroup", 6_000), ["1 JoinGroup request of client app took up to 6,000 ms"]),
     ("fast", took("Produce", 900), []),
 ]
 

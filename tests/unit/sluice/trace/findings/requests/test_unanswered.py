@@ -39,8 +39,8 @@ CASES = [
     ("a Fetch within its wait", lost("Fetch", 400, max_wait_ms=500), [], ""),
     ("a Fetch within its wait, of a broker that stopped", lost("Fetch", 9, by_client=False, max_wait_ms=500), [], ""),
     ("a Fetch hit by a rule", lost("Fetch", 400, rule_id="r", max_wait_ms=500), ERROR, ""),
-    ("a rebalance that just began", lost("JoinGroup", 300), [], ""),
-    ("a rebalance that hangs", lost("JoinGroup", 3_000), ERROR, ""),
+    ("a rebalance that just began", lost("JoinGroup", 3_000), [], ""),
+    ("a rebalance that hangs", lost("JoinGroup", 6_000), ERROR, ""),
     ("answered", lambda journal: journal.request("Produce", 1, 2), [], ""),
 ]
 
