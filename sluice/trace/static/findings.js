@@ -1,7 +1,7 @@
 // The findings, the most important first, and the differences of two traces.
 
 import { byId, button, el, setAttribute, setText } from "./dom.js";
-import { counted } from "./format.js";
+import { clock, counted } from "./format.js";
 import { duration } from "./time.js";
 
 const SIGNS = { error: "!", warning: "▲", info: "i" };
@@ -50,7 +50,8 @@ export class Differences {
     this.node = byId("differences-list");
     const { differences } = trace.data.compare;
     const [here, there] = trace.sides;
-    setText(byId("differences-what"), `${counted(differences.length, "difference")} of “${here.title}” (this) from “${there.title}” (other).`);
+    const named = (side) => [side.title === here.title ? "" : `“${side.title}”`, side.result, clock(side.start_ns / 1e6)].filter(Boolean).join(", ");
+    setText(byId("differences-what"), `${counted(differences.length, "difference")} of this trace (${named(here)}) from the other one (${named(there)}).`);
     this.events = differences.map((each) => (each.bar >= 0 ? each.bar : each.other_bar + trace.firstBars[1]));
     this.node.append(...differences.map((each, number) => el("li", {},
       el("button", { type: "button", class: "row", click: () => select(this.events[number]) },
