@@ -138,7 +138,7 @@ def _partition_text(partition: TopicPartition) -> str:
         parts.append(f"{producer} sequence {partition.base_sequence}")
     batch, fetched = partition.batch, partition.fetched
     if batch is not None:
-        records = "" if batch.records == NO_ID else f"{batch.records} records, "
+        records = "" if batch.records == NO_ID else f"{counted(batch.records, 'record')}, "
         compression = f", {batch.compression}" if batch.compression not in ("", "none") else ""
         transactional = ", transactional" if batch.is_transactional else ""
         parts.append(f"{records}{batch.bytes} bytes{compression}{transactional}")

@@ -123,6 +123,7 @@ class Timeline:
         self._open: dict[int, _Span] = {}  # by lane
         self._hits: dict[str, int] = {}  # by rule
         self._rules: dict[str, str] = {}
+        self._most_hits: dict[str, int | None] = {}
         self._related: set[tuple[int, str, int]] = set()
         self._of_types: dict[type[AnyEvent], Callable[[Any], None]] = {
             Request: self._request,
@@ -224,12 +225,14 @@ class Timeline:
         self._mark(event, self._lanes.rule(rule_id), "fault", "✗", f"{event.client_id} {what(event)}".strip())
         self._hits[rule_id] = self._hits.get(rule_id, 0) + 1
         self._set_rule(event.at_ns, rule_id)
+        if self._hits[rule_id] == self._most_hits.get(rule_id):
+            self._switch(self._lanes.rule(rule_id), event.at_ns, None)
 
     def _rule_change(self, event: RuleChange) -> None:
         lane, rule_id = self._lanes.rule(event.rule_id), event.rule_id
         if event.change == "added":
-            text = self._rules[rule_id] = _rule_text(event.rule)
-            self._hits[rule_id] = 0
+            text, most_hits = _described_rule(event.rule)
+            self._rules[rule_id], self._most_hits[rule_id], self._hits[rule_id] = text, most_hits, 0
             self._table.lanes[lane].detail = text
             self._mark(event, lane, "neutral", "+", f"rule {rule_id} added: {text}")
             self._switch(lane, event.at_ns, _ACTIVE, text, event.seq)
@@ -307,11 +310,13 @@ def _offset_text(partition: TopicPartition) -> str:
     return name if partition.offset == NO_ID else f"{name} at {partition.offset}"
 
 
-def _rule_text(rule: str) -> str:
+def _described_rule(text: str) -> tuple[str, int | None]:
+    """Return the text of a rule, and the number of hits that ends it."""
     try:
-        return rule_text(parse_rule(msgspec.json.decode(rule), "rule"))
+        rule = parse_rule(msgspec.json.decode(text), "rule")
     except (FaultError, msgspec.DecodeError):  # of another version of sluice
-        return rule
+        return text, None
+    return rule_text(rule), len(rule.on) if rule.on else rule.times
 
 
 def _state(name: str) -> Outcome:

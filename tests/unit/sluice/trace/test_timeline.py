@@ -70,6 +70,16 @@ def rule(journal: Journal) -> None:
     journal.of_cluster(RuleChange, 4, rule_id="r", change="ended", rule="")
 
 
+def limited(limit: dict[str, object]) -> Make:
+    def make(journal: Journal) -> None:
+        text = msgspec.json.encode({"action": "close", **limit}).decode()
+        journal.of_cluster(RuleChange, 1, rule_id="r", change="added", rule=text)
+        for at_ms in (2, 3):
+            journal.of_client(Fault, at_ms, rule_id="r", action="close", **PRODUCE)
+
+    return make
+
+
 def leader(journal: Journal) -> None:
     change(journal, 10, 1, -1)
     change(journal, 20, -1, 2, lost=3)
@@ -95,6 +105,12 @@ PRODUCE_BAR = ("connection-1", 5, 6, "Produce t-0 (v9)", "ok", "ok")
 BARS = [
     ("a request", produced, [PRODUCE_BAR, ("partition-t-0", 5, 100, "broker 1", "leader", "state")]),
     ("a rule", rule, [("rule-r", 1, 4, "close: api=Produce", "active", "state")]),
+    ("a rule after its last hit", limited({"times": 2}), [("rule-r", 1, 3, "close: times=2", "active", "state")]),
+    (
+        "a rule with hits left",
+        limited({"on": [1, 3, 5]}),
+        [("rule-r", 1, 100, "close: on=[1, 3, 5]", "active", "state")],
+    ),
     (
         "a leader",
         leader,
