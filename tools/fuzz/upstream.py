@@ -52,6 +52,7 @@ _IN_PIECES_BYTES = 48  # the rest follows at once
 # those of rules, between pieces, and of the proxy, which reads the brokers every 5 s.
 _PASSED_ON_S = 0.05
 _PASSED_ON = {IN_PIECES: 0.2, TO_PROXY: 6.0}
+_OPENS_WITHIN_S = 10
 _MOST_BROKERS = 100
 _MOST_LINES = 4
 
@@ -268,8 +269,21 @@ class _Bench:
             elif self.delivery == RESET:
                 transport.abort()
 
+    async def _connect(self) -> _Client:
+        """Connect to broker 1, whose port is closed after a Metadata with another address, until the next one."""
+        for _ in range(_OPENS_WITHIN_S):
+            try:
+                _, client = await self.loop.create_connection(
+                    _Client, "127.0.0.1", self.proxy.servers[1].endpoints[0].port
+                )
+            except ConnectionRefusedError:
+                await asyncio.sleep(1)
+            else:
+                return client
+        raise DefectError(f"the proxy refuses clients for {_OPENS_WITHIN_S} s")
+
     async def run(self, request: tuple[int, int], count: int) -> None:
-        _, client = await self.loop.create_connection(_Client, "127.0.0.1", self.proxy.servers[1].endpoints[0].port)
+        client = await self._connect()
         assert client.transport is not None
         sent = _login(*request) if self.kind.passes_sasl else [_request(*request, number) for number in range(count)]
         client.transport.write(b"".join(sent))

@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -185,7 +185,10 @@ def _processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
 
 
 def report(history: History, recoveries: list[float]) -> list[str]:
-    """Return a line for each producer: its records, and the time from each recovery to its next acknowledgement."""
+    """Return lines: of each producer its records, and the time from each recovery to its next acknowledgement.
+
+    Then, how often instances of it ended, and why.
+    """
     sends: defaultdict[str, list[Send]] = defaultdict(list)
     for send in history.sends.values():
         sends[send.process.partition(".")[0]].append(send)
@@ -198,7 +201,12 @@ def report(history: History, recoveries: list[float]) -> list[str]:
             f"instances; next acknowledgement after a median of {statistics.median(waits):.0f} ms, "
             f"at most {max(waits):.0f} ms"
         )
-    return lines
+    ends = Counter(
+        f"{name.partition('.')[0]} ended: {why}"
+        for name, ended, why in (what.partition(" ended: ") for _, what in history.failures)
+        if ended
+    )
+    return [*lines, *(f"{times} x {what}" for what, times in sorted(ends.items()))]
 
 
 @click.command()
