@@ -134,6 +134,12 @@ PAGES = {
     "pipeline fleet": Page(
         (("sluice pipeline fleet --fleet kafka-4.4:100000 --seeds 100 --out map", "Run 900 simulations on all cores."),)
     ),
+    "pipeline lint": Page(
+        (
+            ("sluice pipeline lint events.ndjson --output lint", "Judge the clients of one journal on all cores."),
+            ("sluice pipeline lint east/ west/ --output lint", "Judge those of two clusters, each with a folder."),
+        ),
+    ),
     "pipeline plan": Page(
         (
             ("sluice pipeline plan events.ndjson --output plan", "Read an export of the journal."),

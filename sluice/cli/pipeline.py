@@ -19,6 +19,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
     "backoff": "Judge how clients back off, from the journal.",
     "fleet": "Simulate fleets in a grid of outages and loads.",
+    "lint": "Judge the clients of a fleet by its journals.",
     "plan": "Recommend quotas, from the logs of brokers.",
     "throttle": "Show usage and throttling of clients, from the journal.",
 }

@@ -1,12 +1,15 @@
 """The `lint` job has the same results as `sluice lint` for journals of several clients, groups and topics."""
 
 import gzip
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from pyarrow import dataset
 
+from sluice.cli.main import cli
 from sluice.journal_events import decode_lines
 from sluice.lint.facts.topics import Topics
 from sluice.lint.registry import all_rules
@@ -62,3 +65,23 @@ def test_spark_finds_what_a_local_run_finds(
             assert sorted(tuple(each.values()) for each in read) == sorted(row for table, row in rows if table == name)
     assert (found.events, found.lost, found.quarantined) == (2 * 60 * SLOTS, 0, 1)
     assert sum(count for key, count in found.findings.items() if not key.rule) == 2 * 60
+
+
+def test_the_command_prints_a_summary_by_rule_and_software(spark: "SparkSession", tmp_path: Path) -> None:
+    file, out = tmp_path / "journal.ndjson", tmp_path / "out"
+    file.write_bytes(journal(1))
+    args = ["pipeline", "lint", str(file), "--output", str(out), "--rule", "acks-below-all", "--json"]
+    found = json.loads(CliRunner().invoke(cli, args, catch_exceptions=False).stdout)
+    assert (found["events"], found["clients"]) == (60 * SLOTS, 60)
+    assert {(each["rule"], each["of"]) for each in found["summary"]} == {("acks-below-all", 15)}
+    again = CliRunner().invoke(cli, args)
+    assert again.stderr == f"Error: {out}: expected a new or empty folder\n"
+
+
+def test_an_unreadable_file_is_one_line(spark: "SparkSession", tmp_path: Path) -> None:
+    file = tmp_path / "journal.parquet"
+    file.write_bytes(b"PAR1")
+    found = CliRunner().invoke(cli, ["pipeline", "lint", str(file), "--output", str(tmp_path / "out")])
+    assert found.exit_code == 1
+    assert found.stderr.startswith(f"Error: {file}: invalid Parquet file: ")
+    assert found.stderr.count("\n") == 1

@@ -35,7 +35,8 @@ TYPES_ONLY = {
 DEFER = {
     "an optional package": (
         "audit.report.files", "broker.security.sasl.listener", "cli.demo.command", "cli.fleet.command", "cli.fleet.map",
-        "cli.fleet.options", "cli.fleet.sweep", "cli.jobs.backoff", "cli.jobs.fleet", "cli.jobs.plan",
+        "cli.fleet.options", "cli.fleet.sweep", "cli.jobs.backoff", "cli.jobs.fleet", "cli.jobs.lint",
+        "cli.jobs.plan",
         "cli.jobs.streaming", "cli.jobs.throttle", "cli.journal.export", "cli.journal.sources", "cli.lint.command",
     ),
     "TLS, whose import takes 15 ms": (

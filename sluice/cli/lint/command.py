@@ -1,10 +1,9 @@
 """`sluice lint`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -12,26 +11,21 @@ import msgspec
 from sluice.cli.commands import Command
 from sluice.cli.journal.sources import read_events
 from sluice.cli.options import format_option
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import SluiceError
 from sluice.lint.baseline import baseline as baseline_of
 from sluice.lint.baseline import read_baseline
 from sluice.lint.findings import Identity, Result
-from sluice.lint.registry import all_rules
 from sluice.lint.report.document import document
 from sluice.lint.report.junit import junit as junit_of
 from sluice.lint.report.sarif import sarif as sarif_of
-from sluice.lint.rule import Rule, Severity
+from sluice.lint.rule import Severity
 from sluice.lint.run import fold
-from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
+from .rules import chosen_rules, complete_rules
 from .text import explained, result_lines, rule_lines, settings_lines, undecided_lines
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-def _rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in all_rules() if name.startswith(incomplete)]
 
 
 @click.command(cls=Command)
@@ -44,7 +38,7 @@ def _rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     "rule_ids",
     multiple=True,
     metavar="RULE",
-    shell_complete=_rules,
+    shell_complete=complete_rules,
     help="Rule to apply; repeatable.",
 )
 @click.option(
@@ -63,7 +57,7 @@ def _rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.option("--write-baseline", type=_FILE, metavar="FILE", help="File to write with all findings as known.")
 @click.option("--token", help="Token of the admin port (sluice.admin.token).")
 @click.option("--list-rules", is_flag=True, help="List the rules and exit.")
-@click.option("--explain", metavar="RULE", shell_complete=_rules, help="Show a rule and exit.")
+@click.option("--explain", metavar="RULE", shell_complete=complete_rules, help="Show a rule and exit.")
 def lint(
     source: str | None,
     settings: bool,
@@ -88,9 +82,9 @@ def lint(
     input, the URL of an admin port, or kafka://HOST:PORT/TOPIC.
     """
     if explain is not None:
-        click.echo("\n".join(explained(_chosen((explain,), "--explain")[explain])))
+        click.echo("\n".join(explained(chosen_rules((explain,), "--explain")[explain])))
         return
-    rules = _chosen(rule_ids, "--rule")
+    rules = chosen_rules(rule_ids)
     if list_rules:
         click.echo("\n".join(rule_lines(rules.values())))
         return
@@ -123,14 +117,6 @@ def lint(
         click.echo("\n".join(lines))
     if any(each.severity in failing for each in result.findings):
         raise SystemExit(1)
-
-
-def _chosen(ids: Collection[str], option: str) -> Mapping[str, Rule[Any]]:
-    rules = all_rules()
-    for each in ids:
-        if each not in rules:
-            raise ConfigError(f"{option}: {one_of(rules, each)}")
-    return {name: rule for name, rule in rules.items() if not ids or name in ids}
 
 
 def _of_clients(result: Result, client_ids: Collection[str]) -> Result:

@@ -46,6 +46,8 @@ SETTINGS = {
 _TASKS_PER_CORE = 8  # balances load: a task with large clients should not be the only one left
 _SPLITS_PER_TASK = 2  # at least; bounds the clients of a task
 
+_FORMS = ("parquet", "text", "gzip")
+
 Blocks = Callable[[Split], Iterator[bytes]]
 
 
@@ -99,7 +101,12 @@ _Routed = tuple[_Place, tuple[int, Bundle] | Summary]
 
 
 def sources_of(inputs: Sequence[str]) -> list[Source]:
-    return [Source(number, split) for number, path in enumerate(inputs) for split in splits_of([path])]
+    """Return the splits of journals. Raises SluiceError."""
+    found = [Source(number, split) for number, path in enumerate(inputs) for split in splits_of([path])]
+    for source in found:
+        if source.split.form not in _FORMS:
+            raise SluiceError(f"{source.split.path}: {source.split.form}")
+    return found
 
 
 def lint_journals(
@@ -144,10 +151,8 @@ def lines_of_split(split: Split) -> Iterator[bytes]:
         with open_file(split.path) as opened:
             for batch in batches(parquet.ParquetFile(opened), split):
                 yield lines_of(split.path, batch)
-    elif split.form in ("text", "gzip"):
-        yield from (block for _, block in blocks(split))
     else:
-        raise SluiceError(f"{split.path}: {split.form}")
+        yield from (block for _, block in blocks(split))
 
 
 # -- in Spark's workers ------------------------------------------------------------------------------------------------
