@@ -1,7 +1,9 @@
 """Rules of lint as tables: a journal for which a rule fires, one of healthy use, and one without evidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import pytest
 
 from sluice.lint.registry import all_rules
 from sluice.lint.run import lint
@@ -30,6 +32,32 @@ def texts(rule: str, journal: Journal) -> list[str]:
     return [evidence.text for each in found for evidence in each.evidence]
 
 
-def rules_of(folder: str) -> set[str]:
-    """Return the ids of the rules in a folder of `sluice/lint/rules/`."""
-    return {rule.id for rule in all_rules().values() if rule.check.__module__.split(".")[-2] == folder}
+def rule_tests(folder: str, cases: Sequence[RuleCase]) -> tuple[Callable[..., None], Callable[[], None]]:
+    """Return a test of each case, and one that a folder of `sluice/lint/rules/` has no other rules."""
+
+    @pytest.mark.parametrize("kind", ["fires", "healthy", "blind"])
+    @pytest.mark.parametrize("case", cases, ids=lambda case: case.rule)
+    def test_rule(case: RuleCase, kind: str) -> None:
+        found = texts(case.rule, getattr(case, kind)())
+        if kind == "fires":
+            assert found, "expected a finding"
+            assert case.says in found[0], f"expected {case.says!r}, got {found[0]!r}"
+        else:
+            assert not found, f"expected no finding, got {found[0]!r}"
+
+    def test_all_rules_have_a_case() -> None:
+        rules = {rule.id for rule in all_rules().values() if rule.check.__module__.split(".")[-2] == folder}
+        assert {case.rule for case in cases} == rules, f"expected cases of all rules in {folder}/"
+
+    return test_rule, test_all_rules_have_a_case
+
+
+def silence_test(silent: Mapping[str, tuple[str, Callable[[], Journal]]]) -> Callable[..., None]:
+    """Return a test that a rule is silent, given by what it is silent on."""
+
+    @pytest.mark.parametrize(("rule", "journal"), silent.values(), ids=silent)
+    def test_silence(rule: str, journal: Callable[[], Journal]) -> None:
+        found = texts(rule, journal())
+        assert not found, f"expected no finding, got {found[0]!r}"
+
+    return test_silence

@@ -1,14 +1,12 @@
 """Rules about consumers: each fires, stays silent on healthy use, and stays silent without evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-
-import pytest
 
 from sluice.journal_events import FetchedRecords, TopicPartition, Value
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import Journal, fetched
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, silence_test, texts
 
 DEFAULTS: dict[str, Value] = {
     "max_wait_ms": 500,
@@ -242,28 +240,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_fires(case: RuleCase) -> None:
-    found = texts(case.rule, case.fires())
-    assert found
-    assert case.says in found[0]
+test_rule, test_all_rules_have_a_case = rule_tests("consuming", CASES)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_on_healthy_use(case: RuleCase) -> None:
-    assert texts(case.rule, case.healthy()) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_without_evidence(case: RuleCase) -> None:
-    assert texts(case.rule, case.blind()) == []
-
-
-def test_every_rule_has_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("consuming")
-
-
-SILENT = {
+SILENT: dict[str, tuple[str, Callable[[], Journal]]] = {
     "67 empty fetches in 10 s": ("fetches-without-wait", partial(idle, step_ms=150, max_wait_ms=0)),
     "a low limit that is enough": ("fetches-cut", partial(reads, 1000, 1000, partition_max_bytes=1000)),
     "fetches above 1 KiB": ("tiny-fetches", partial(tiny, step_ms=5, count=1000, nbytes=2000)),
@@ -278,9 +258,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize(("rule", "journal"), SILENT.values(), ids=SILENT)
-def test_the_rule_is_silent_on(rule: str, journal: partial[Journal]) -> None:
-    assert texts(rule, journal()) == []
+test_silence = silence_test(SILENT)
 
 
 def test_commits_beyond_the_end_are_ahead_although_the_client_went_back() -> None:

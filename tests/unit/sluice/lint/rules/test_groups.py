@@ -8,7 +8,7 @@ import pytest
 from sluice.journal_events import Value
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import Journal
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, silence_test, texts
 
 STABLE, PREPARING, COMPLETING, EMPTY = "Stable", "PreparingRebalance", "CompletingRebalance", "Empty"
 
@@ -315,25 +315,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_fires(case: RuleCase) -> None:
-    found = texts(case.rule, case.fires())
-    assert found
-    assert case.says in found[0]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_on_healthy_use(case: RuleCase) -> None:
-    assert texts(case.rule, case.healthy()) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_without_evidence(case: RuleCase) -> None:
-    assert texts(case.rule, case.blind()) == []
-
-
-def test_every_rule_has_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("groups")
+test_rule, test_all_rules_have_a_case = rule_tests("groups", CASES)
 
 
 UNSUBSCRIBED = "the consumer unsubscribed from all topics"
@@ -357,9 +339,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize(("rule", "journal"), SILENT.values(), ids=SILENT)
-def test_the_rule_is_silent_on(rule: str, journal: partial[Journal]) -> None:
-    assert texts(rule, journal()) == []
+test_silence = silence_test(SILENT)
 
 
 POLL_TIMEOUT = "consumer poll timeout has expired."

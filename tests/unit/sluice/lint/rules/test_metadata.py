@@ -1,11 +1,9 @@
 """Rules about metadata: each fires, stays silent on healthy use, and stays silent without evidence."""
 
-import pytest
-
 from sluice.journal_events import TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import Journal
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, texts
 
 
 def requests(count: int, step_ms: float, *, connections: int = 1, errors: tuple[int, ...] = ()) -> Journal:
@@ -62,22 +60,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-class TestMetadata:
-    def test_fires(self, case: RuleCase) -> None:
-        found = texts(case.rule, case.fires())
-        assert found
-        assert case.says in found[0]
-
-    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.healthy()) == []
-
-    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.blind()) == []
-
-
-def test_all_rules_have_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("metadata")
+test_rule, test_all_rules_have_a_case = rule_tests("metadata", CASES)
 
 
 def test_looking_whether_a_topic_exists_is_no_use_of_it() -> None:

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable
 
-import pytest
-
 from sluice.journal_events import ProducedBatch
 from sluice.lint.run import lint
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import BEGAN_MS, Journal
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, texts
 
 ALL, NONE, LEADER = (
     {"acks": -1, "timeout_ms": 30000},
@@ -255,22 +253,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-class TestProducing:
-    def test_fires(self, case: RuleCase) -> None:
-        found = texts(case.rule, case.fires())
-        assert found
-        assert case.says in found[0]
-
-    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.healthy()) == []
-
-    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.blind()) == []
-
-
-def test_all_rules_have_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("producing")
+test_rule, test_all_rules_have_a_case = rule_tests("producing", CASES)
 
 
 def test_a_client_that_left_during_a_delayed_response_gave_the_request_up() -> None:

@@ -3,13 +3,11 @@
 from collections.abc import Iterable
 from functools import partial
 
-import pytest
-
 from sluice.journal_events import ProducedBatch, TopicPartition, Value
 from sluice.lint.clients import ClientKey
 from sluice.lint.facts.topics import Produced, TopicFacts
 from tests.support.journals import Journal, fetched
-from tests.support.rule_cases import RuleCase, texts
+from tests.support.rule_cases import RuleCase, rule_tests, silence_test
 
 FETCH: dict[str, Value] = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 52428800, "partition_max_bytes": 1048576}
 
@@ -91,21 +89,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_fires(case: RuleCase) -> None:
-    found = texts(case.rule, case.fires())
-    assert found
-    assert case.says in found[0]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_on_healthy_use(case: RuleCase) -> None:
-    assert texts(case.rule, case.healthy()) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_without_evidence(case: RuleCase) -> None:
-    assert texts(case.rule, case.blind()) == []
+test_rule, test_all_rules_have_a_case = rule_tests("topics", CASES)
 
 
 SILENT = {
@@ -117,9 +101,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize(("rule", "journal"), SILENT.values(), ids=SILENT)
-def test_the_rule_is_silent_on(rule: str, journal: partial[Journal]) -> None:
-    assert texts(rule, journal()) == []
+test_silence = silence_test(SILENT)
 
 
 def contributions() -> list[TopicFacts]:

@@ -7,7 +7,7 @@ import pytest
 from sluice.journal_events import TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import Journal, failed_batch, starts
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, texts
 
 GROWING = (100, 200, 400, 800, 1000, 1000, 1000)
 CONSTANT = (100,) * 8
@@ -61,22 +61,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-class TestRetrying:
-    def test_fires(self, case: RuleCase) -> None:
-        found = texts(case.rule, case.fires())
-        assert found
-        assert case.says in found[0]
-
-    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.healthy()) == []
-
-    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.blind()) == []
-
-
-def test_all_rules_have_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("retrying")
+test_rule, test_all_rules_have_a_case = rule_tests("retrying", CASES)
 
 
 class TestWaits:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.journals import Journal
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, texts
 
 THROTTLE_MS = 400
 
@@ -44,22 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-class TestThrottling:
-    def test_fires(self, case: RuleCase) -> None:
-        found = texts(case.rule, case.fires())
-        assert found
-        assert case.says in found[0]
-
-    def test_is_silent_on_healthy_use(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.healthy()) == []
-
-    def test_is_silent_without_evidence(self, case: RuleCase) -> None:
-        assert texts(case.rule, case.blind()) == []
-
-
-def test_all_rules_have_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("throttling")
+test_rule, test_all_rules_have_a_case = rule_tests("throttling", CASES)
 
 
 @pytest.mark.parametrize(("version", "fires"), [(5, False), (6, True)])

@@ -3,12 +3,10 @@
 from collections.abc import Iterable
 from functools import partial
 
-import pytest
-
 from sluice.journal_events import ProducedBatch, Value
 from sluice.protocol.errors import ErrorCode
 from tests.support.journals import Journal
-from tests.support.rule_cases import RuleCase, rules_of, texts
+from tests.support.rule_cases import RuleCase, rule_tests, silence_test, texts
 
 COORDINATOR, LEADER = 5, 6  # connections
 
@@ -152,25 +150,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_fires(case: RuleCase) -> None:
-    found = texts(case.rule, case.fires())
-    assert found
-    assert case.says in found[0]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_on_healthy_use(case: RuleCase) -> None:
-    assert texts(case.rule, case.healthy()) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_the_rule_is_silent_without_evidence(case: RuleCase) -> None:
-    assert texts(case.rule, case.blind()) == []
-
-
-def test_every_rule_has_a_case() -> None:
-    assert {case.rule for case in CASES} == rules_of("transactions")
+test_rule, test_all_rules_have_a_case = rule_tests("transactions", CASES)
 
 
 SILENT = {
@@ -184,9 +164,7 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize(("rule", "journal"), SILENT.values(), ids=SILENT)
-def test_the_rule_is_silent_on(rule: str, journal: partial[Journal]) -> None:
-    assert texts(rule, journal()) == []
+test_silence = silence_test(SILENT)
 
 
 def test_transactions_that_a_produce_begins_count() -> None:
