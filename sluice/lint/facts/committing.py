@@ -113,7 +113,7 @@ class Committing(Domain):
             self._requests[event.group_id] = event.received_ns
         records = sum(self._partition(event, each) for each in event.partitions if each.offset >= 0)
         if records == 1:
-            self.single.add(event)
+            self.single.add(event, event.connection)
         elif records > 1:
             self.several += 1
 

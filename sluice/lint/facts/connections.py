@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sluice.audit.judge.findings import STORM, STORM_MS
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
+from sluice.lint.clients import host_of
 
 from .domain import EVERY_REQUEST, Domain, Handlers
 from .measures.bursts import Burst
@@ -127,12 +128,12 @@ class Connections(Domain):
         self.count += 1
         if len(self._open) >= _MOST_OPEN:
             del self._open[next(iter(self._open))]
-        place = event.broker, event.peer.rpartition(":")[0]
+        place = event.broker, host_of(event.peer)
         found = self._open[number] = _Open(place, at_ns, self._last_ns)
         lost = self._lost.pop(place, None)
         if lost is not None and at_ns >= lost.at_ns:
             found.row = self.reconnects.add(lost.row, (at_ns - lost.at_ns) // _NS_PER_US, event)
-            self.storm.add(event)
+            self.storm.add(event, place)
         return found
 
     def _opened(self, event: ConnectionOpened) -> None:
@@ -157,7 +158,7 @@ class Connections(Domain):
             one = self._begin(event.connection, event, event.received_ns)
         one.metadata += 1
         if one.metadata > _METADATA_AT_START:
-            self.metadata.add(event)
+            self.metadata.add(event, event.connection)
             if one.metadata_ns:
                 self.metadata_interval_ms.add((event.received_ns - one.metadata_ns) // _NS_PER_MS)
         one.metadata_ns = 0 if event.error_codes else event.received_ns
@@ -175,7 +176,7 @@ class Connections(Domain):
         if event.by_client:
             self.closed += 1
             if one.has_response and one.work <= 1 and event.at_ns - one.first_ns < SHORT_NS:
-                self.short.add(event)
+                self.short.add(event, one.place[1])
         is_failed = not one.has_response
         if is_failed or not event.by_client:
             if len(self._lost) >= _MOST_HOSTS:

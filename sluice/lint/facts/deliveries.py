@@ -8,15 +8,18 @@ A broker that delays a response does not read the connection: only when it respo
 left, or receive what the client sent meanwhile (`sluice.audit.judge.observer.outcomes`).
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple, TypeVar
 
 from sluice.journal_events import NO_ID, ConnectionClosed, Request, TopicPartition
+from sluice.lint.clients import host_of
 from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
 from .measures.examples import Examples
 
-_MOST_FAILED, _MOST_ABANDONED, _MOST_CONNECTIONS = 1024, 64, 1024
+_MOST_FAILED, _MOST_ABANDONED, _MOST_CONNECTIONS, _MOST_HOSTS = 1024, 64, 1024, 1024
 _NS_PER_MS = 1_000_000
 _HELD_NS, _AT_ONCE_NS = 50 * _NS_PER_MS, 20 * _NS_PER_MS
 # Five times Kafka's longest default wait before a retry (retry.backoff.max.ms). A producer that sends other batches for
@@ -24,6 +27,8 @@ _HELD_NS, _AT_ONCE_NS = 50 * _NS_PER_MS, 20 * _NS_PER_MS
 _GIVEN_UP_NS = 5_000_000_000
 # A client that connects again sends the abandoned batch early on the new connection.
 _EARLY_REQUESTS, _EARLY_CONNECTIONS = 32, 8
+
+_ALIKE = 0.2  # of a timeout; timers are late on a busy machine
 
 Identity = tuple[object, ...]
 
@@ -33,10 +38,19 @@ class Abandoned(NamedTuple):
 
     waited_ms: how long it waited at most
     timeout_ms: how long the broker was to wait for acknowledgments
+    is_again: whether it was sent again over the same connection; otherwise the client closed it, or ended
     """
 
     waited_ms: int
     timeout_ms: int
+    request: Request
+    is_again: bool
+
+
+class GivenUp(NamedTuple):
+    """A batch that was sent once; the client waited this long for the response."""
+
+    waited_ms: int
     request: Request
 
 
@@ -66,7 +80,7 @@ class Deliveries(Domain):
         self.reordered_examples = Examples()
         self.abandoned: list[Abandoned] = []
         self._failed: dict[Identity, _Failed] = {}
-        self._produced_ns = 0
+        self._produced_ns: dict[str, int] = {}  # by host: the last Produce
         self._latest: dict[int, Request] = {}  # by connection: the last Produce
         self._held: dict[int, bool] = {}  # by connection: its response was delayed; whether its content is its own
         self._connected: dict[int, tuple[int, int]] = {}  # by broker: the newest connection, and when it was new
@@ -76,18 +90,18 @@ class Deliveries(Domain):
     def handlers(self) -> Handlers:
         return {"ApiVersions": self._connect, "Produce": self._produce, "connection-closed": self._closed}
 
-    def given_up(self) -> list[Request]:
+    def given_up(self) -> list[GivenUp]:
         """Return the batches that were sent once, and failed with a retriable error or without a response in time.
 
         Those that are not recognizable may have been sent again.
         """
         return [
-            one.request
+            GivenUp((one.ended_ns - one.request.received_ns) // _NS_PER_MS, one.request)
             for one in self._failed.values()
             if one.attempts == 1
             and not one.request.transactional_id
             and all(ErrorCode(code).retriable for code in one.request.error_codes)
-            and self._produced_ns - one.ended_ns > _GIVEN_UP_NS
+            and self._produced_ns.get(host_of(one.request.peer), 0) - one.ended_ns > _GIVEN_UP_NS
         ]
 
     def _connect(self, event: Request) -> None:
@@ -112,9 +126,10 @@ class Deliveries(Domain):
         elif self._held:
             has_own_content = self._held.pop(number, None)
             if has_own_content is not None and _is_again(before, event, has_own_content=has_own_content):
-                self._abandon(before, before.at_ns)
+                self._abandon(before, before.at_ns, is_again=True)
         latest[number] = event
-        self._produced_ns = event.received_ns
+        if self._failed:
+            self._note_produced(event)
         if event.answered_ns is None or event.at_ns - event.received_ns >= _HELD_NS:
             self._held[number] = before is not None and _hashes(before) != _hashes(event)
         if event.error_codes:
@@ -123,6 +138,11 @@ class Deliveries(Domain):
             self._succeed(event)
         if self._recorded:
             self._record(event)
+
+    def _note_produced(self, event: Request) -> None:
+        host = host_of(event.peer)
+        if host in self._produced_ns or len(self._produced_ns) < _MOST_HOSTS:
+            self._produced_ns[host] = event.received_ns
 
     def _record(self, event: Request) -> None:
         early = self._early.get(event.connection)
@@ -138,7 +158,7 @@ class Deliveries(Domain):
             return
         left_ns = event.at_ns if held.answered_ns is None else self._replaced_ns(held, event)
         if left_ns - held.received_ns >= _HELD_NS:
-            self._abandon(held, left_ns)
+            self._abandon(held, left_ns, is_again=False)
             identity = identity_of(held)
             is_retried = any(number > event.connection and identity in early for number, early in self._early.items())
             if not is_retried and not held.error_codes:
@@ -150,11 +170,11 @@ class Deliveries(Domain):
         is_replaced = connection > closed.connection and held.received_ns < connected_ns
         return connected_ns if is_replaced and closed.at_ns - held.at_ns <= _AT_ONCE_NS else 0
 
-    def _abandon(self, held: Request, left_ns: int) -> None:
+    def _abandon(self, held: Request, left_ns: int, *, is_again: bool) -> None:
         timeout_ms = held.sent.get("timeout_ms", 0)
         if len(self.abandoned) < _MOST_ABANDONED:
             waited_ms = (left_ns - held.received_ns) // _NS_PER_MS
-            self.abandoned.append(Abandoned(waited_ms, timeout_ms, held))  # type: ignore[arg-type]  # an int32
+            self.abandoned.append(Abandoned(waited_ms, timeout_ms, held, is_again))  # type: ignore[arg-type]  # an int32
 
     def _fail(self, event: Request, ended_ns: int) -> None:
         identity = identity_of(event)
@@ -190,7 +210,7 @@ class Deliveries(Domain):
                 if _may_contain(now, failed):
                     attempts = max(attempts, one.attempts)
                     self._failed.pop(identity, None)
-                elif is_later and now.partition == failed.partition and not event.error_codes:
+                elif is_later and _is_next(event, one.request):
                     one.is_overtaken = True
         return attempts
 
@@ -206,6 +226,15 @@ def _may_contain(now: TopicPartition, failed: TopicPartition) -> bool:
         now.batch.first_timestamp_ms <= failed.batch.max_timestamp_ms
         and now.batch.max_timestamp_ms >= failed.batch.first_timestamp_ms
     )
+
+
+_Waited = TypeVar("_Waited", Abandoned, GivenUp)
+
+
+def of_one_timeout(found: Sequence[_Waited]) -> list[_Waited]:
+    """Return those that waited about as long as most. A client that is killed waits for any time."""
+    usual_ms = median(each.waited_ms for each in found) if found else 0
+    return [each for each in found if abs(each.waited_ms - usual_ms) <= _ALIKE * usual_ms]
 
 
 def identity_of(event: Request) -> Identity | None:
@@ -226,6 +255,13 @@ def is_recognizable(event: Request) -> bool:
     """Return whether a later request certainly shows that the batch is sent again."""
     (one,) = event.partitions
     return one.producer_id >= 0 or bool(one.record_hashes)
+
+
+def _is_next(event: Request, failed: Request) -> bool:
+    """Return whether both requests are of one producer and for the same partition."""
+    places = {(one.topic, one.partition) for one in event.partitions}
+    is_same = event.connection == failed.connection and not event.error_codes
+    return is_same and all((one.topic, one.partition) in places for one in failed.partitions)
 
 
 def _hashes(event: Request) -> list[str]:

@@ -242,7 +242,7 @@ class Fetching(Domain):
         if not size:
             self._empty(event)
         elif size < _TINY_BYTES:
-            self.tiny.add(event)
+            self.tiny.add(event, event.connection)
 
     def _new_settings(self, connection: _Connection, settings: _Settings) -> None:
         if len(self._settings) >= _MOST_SETTINGS:
@@ -293,4 +293,4 @@ class Fetching(Domain):
 
     def _empty(self, event: Request) -> None:
         if number(event.sent, "max_wait_ms") < _SHORTEST_WAIT_MS or number(event.sent, "min_bytes") <= 0:
-            self.unwaiting.add(event)
+            self.unwaiting.add(event, event.connection)

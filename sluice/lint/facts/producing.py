@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from sluice.journal_events import ConnectionClosed, ProducedBatch, Request, TopicPartition
+from sluice.lint.clients import host_of
 from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
@@ -89,7 +90,7 @@ class Producing(Domain):
 
     def _init_producer_id(self, event: Request) -> None:
         if not event.error_codes and event.answered_ns is not None:
-            self.inits.add(event)
+            self.inits.add(event, host_of(event.peer))
 
     def _produce(self, event: Request) -> None:
         self.requests += 1
@@ -104,9 +105,9 @@ class Producing(Domain):
         if event.error_codes:
             self._refused(event)
         elif records == 1 and event.request_bytes < _SMALL_RECORD_BYTES:
-            self.single.add(event)
+            self.single.add(event, event.connection)
         elif records > 1 and event.request_bytes < _SMALL_BATCH_BYTES * len(event.partitions):
-            self.small.add(event)
+            self.small.add(event, event.connection)
         self._note_in_flight(event)
 
     def _batches(self, event: Request) -> int:

@@ -5,10 +5,12 @@ id. As in the audit (`sluice.audit.judge.observer`), waits follow responses with
 connection the client first has to connect.
 """
 
+from collections.abc import Hashable
 from typing import TypeVar
 
 from sluice.audit.judge.findings import STORM, STORM_MS
 from sluice.journal_events import Request
+from sluice.lint.clients import host_of
 from sluice.protocol.errors import ErrorCode
 
 from .deliveries import Identity, identity_of
@@ -18,7 +20,7 @@ from .measures.examples import Example, Examples
 from .measures.waits import Row, Rows
 from .topics import Topics
 
-_MOST_OPEN, _MOST_SUBJECTS, _MOST_TOPICS = 1024, 64, 1024
+_MOST_OPEN, _MOST_SUBJECTS, _MOST_SOURCES, _MOST_TOPICS = 1024, 64, 64, 1024
 # A topic that is created automatically is known to the first or second retry.
 _APPEARS_WITHIN_NS = 2_000_000_000
 _NS_PER_US = 1000
@@ -68,17 +70,26 @@ class Refusals:
     first_ns, last_ns: times of the first and the last one
     """
 
-    __slots__ = ("count", "examples", "first_ns", "last_ns")
+    __slots__ = ("_sources", "count", "examples", "first_ns", "last_ns")
 
     def __init__(self) -> None:
         self.count = self.first_ns = self.last_ns = 0
         self.examples = Examples()
+        self._sources: dict[Hashable, int] = {}
 
-    def add(self, event: Request) -> None:
+    def add(self, event: Request, source: Hashable) -> None:
         self.count += 1
         self.first_ns = self.first_ns or event.at_ns
         self.last_ns = event.at_ns
         self.examples.note(event)
+        known = self._sources.get(source)
+        if known is not None or len(self._sources) < _MOST_SOURCES:
+            self._sources[source] = (known or 0) + 1
+
+    @property
+    def most(self) -> int:
+        """The most from one source: clients of a fleet may have one each."""
+        return max(self._sources.values(), default=0)
 
     @property
     def seconds(self) -> float:
@@ -162,7 +173,7 @@ class Retries(Domain):
         if api != "Produce" or before is not None:
             if api not in self.failures:
                 self.failures[api] = Burst(STORM, STORM_MS / 1e3)
-            self.failures[api].add(event)
+            self.failures[api].add(event, event.connection)
         if identity is None:
             return
         ended_ns = event.written_ns or event.at_ns
@@ -182,28 +193,28 @@ class Retries(Domain):
 
     def _note_refusal(self, event: Request) -> None:
         codes = event.error_codes
+        host = host_of(event.peer)
         if event.api == "SaslAuthenticate":
-            self.logins.add(event)
+            self.logins.add(event, host)
         if event.api in _USES_TOPICS and not _UNKNOWN.isdisjoint(codes):
-            _note(self.unknown, _topics(event), event)
+            _note(self.unknown, _topics(event), event, event.connection)
+        subject = f"group {event.group_id}" if event.group_id else _topics(event)
         if not _NOT_AUTHORIZED.isdisjoint(codes):
-            subject = f"group {event.group_id}" if event.group_id else _topics(event)
-            _note(self.unauthorized, f"{event.api} for {subject}", event)
+            _note(self.unauthorized, f"{event.api} for {subject}", event, host)
         for code in _NEVER.intersection(codes):
-            subject = f"group {event.group_id}" if event.group_id else _topics(event)
-            _note(self.refused, (event.api, code, subject), event)
+            _note(self.refused, (event.api, code, subject), event, host)
 
 
 _Subject = TypeVar("_Subject", str, tuple[str, int, str])
 
 
-def _note(found: dict[_Subject, Refusals], subject: _Subject, event: Request) -> None:
+def _note(found: dict[_Subject, Refusals], subject: _Subject, event: Request, source: Hashable) -> None:
     refusals = found.get(subject)
     if refusals is None:
         if len(found) >= _MOST_SUBJECTS:
             return
         refusals = found[subject] = Refusals()
-    refusals.add(event)
+    refusals.add(event, source)
 
 
 def _topics(event: Request) -> str:
@@ -216,7 +227,7 @@ def _identity(event: Request) -> Identity | None:
     """Return what a retry has in common with the request; None if it cannot be recognized."""
     api = event.api
     if api == "Metadata":
-        return api, event.attempt_key
+        return api, event.connection, event.attempt_key
     if api == "FindCoordinator":
-        return api, event.group_id, event.transactional_id, str(event.sent.get("keys", ""))
+        return api, event.connection, event.group_id, event.transactional_id, str(event.sent.get("keys", ""))
     return identity_of(event) if api == "Produce" else None

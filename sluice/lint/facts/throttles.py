@@ -6,6 +6,8 @@ connection, as Kafka does, does not read early requests, so only journals of a p
 times, show them.
 """
 
+from typing import NamedTuple
+
 from sluice.journal_events import ConnectionClosed, Request
 from sluice.protocol.apis import API_KEYS
 
@@ -18,6 +20,7 @@ _EARLY_NS = 2 * _NS_PER_MS
 # Its slack, and the longest round trip that it assumes; it measures the round trip.
 _SLACK_NS = (25 + 100) * _NS_PER_MS
 _MOST_CONNECTIONS = 4096
+_LEAST_NS = 10_000_000_000  # Kafka measures quotas over about as long (quota.window.num, quota.window.size.seconds)
 _APIS = {api.name: api for api in API_KEYS.values()}
 
 
@@ -31,24 +34,44 @@ class _Throttled:
         self.is_ignored = False
 
 
+class Throttled(NamedTuple):
+    """How long a connection was throttled, from the first response with a throttle time to the last one."""
+
+    throttled_ns: int
+    lasted_ns: int
+
+
+class _Span:
+    """The throttle times of a connection, up to `until_ns`; those of requests in flight overlap."""
+
+    __slots__ = ("first_ns", "total_ns", "until_ns")
+
+    def __init__(self, at_ns: int) -> None:
+        self.first_ns = self.until_ns = at_ns
+        self.total_ns = 0
+
+
 class Throttles(Domain):
     """The throttle times of a client.
 
     responses: responses with a throttle time that the client itself has to wait for
-    total_ms: throttle times of all responses
+    most: the connection that was throttled for the largest share of 10 s or more
     early, ignored: requests that were too early, and the responses with a throttle time before them
     """
 
     def __init__(self) -> None:
-        self.responses = self.ignored = self.early = self.total_ms = 0
+        self.responses = self.ignored = self.early = 0
+        self.most: Throttled | None = None
         self.examples, self.early_examples = Examples(), Examples()
         self._throttled: dict[int, _Throttled] = {}
+        self._spans: dict[int, _Span] = {}
 
     def handlers(self) -> Handlers:
         return {EVERY_REQUEST: self._request, "connection-closed": self._closed}
 
     def _closed(self, event: ConnectionClosed) -> None:
         self._throttled.pop(event.connection, None)
+        self._spans.pop(event.connection, None)
 
     def _request(self, event: Request) -> None:
         throttled = self._throttled
@@ -71,7 +94,7 @@ class Throttles(Domain):
             self.early_examples.note(event)
 
     def _throttle(self, event: Request) -> None:
-        self.total_ms += event.throttle_time_ms
+        self._add_span(event)
         self.examples.note(event)
         api, sent_ns = _APIS.get(event.api), event.written_ns
         if api is None or sent_ns is None or not api.client_throttles(event.version):
@@ -84,3 +107,20 @@ class Throttles(Domain):
         if before is None and len(self._throttled) >= _MOST_CONNECTIONS:
             del self._throttled[next(iter(self._throttled))]
         self._throttled[event.connection] = _Throttled(sent_ns + _SLACK_NS, until_ns)
+
+    def _add_span(self, event: Request) -> None:
+        at_ns = event.at_ns
+        span = self._spans.get(event.connection)
+        if span is None:
+            if len(self._spans) >= _MOST_CONNECTIONS:
+                del self._spans[next(iter(self._spans))]
+            span = self._spans[event.connection] = _Span(at_ns)
+        found = Throttled(span.total_ns - max(span.until_ns - at_ns, 0), at_ns - span.first_ns)
+        most = self.most
+        if found.lasted_ns >= _LEAST_NS and (
+            most is None or found.throttled_ns * most.lasted_ns >= most.throttled_ns * found.lasted_ns
+        ):
+            self.most = found
+        until_ns = at_ns + event.throttle_time_ms * _NS_PER_MS
+        span.total_ns += max(until_ns - max(span.until_ns, at_ns), 0)
+        span.until_ns = max(span.until_ns, until_ns)

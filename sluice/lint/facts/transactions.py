@@ -159,7 +159,7 @@ class Transactions(Domain):
 
     def _ended(self, transactional: Transactional, event: Request) -> None:
         if transactional.records <= 1:
-            self.single.add(event)
+            self.single.add(event, event.connection)
         else:
             self.several += 1
         if transactional.timeout_ns:

@@ -10,7 +10,7 @@ _LEAST = 5  # a person who mistypes a password gives up earlier
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     logins = facts.retries.logins
-    if logins.count >= _LEAST:
+    if logins.most >= _LEAST:
         yield Evidence(f"{logins.count:,} logins failed within {logins.seconds:.3g} s", logins.examples)
 
 
@@ -33,6 +33,6 @@ RULE = Rule(
         franz_go="kgo.SASL",
         kafkajs="sasl: {mechanism, username, password}",
     ),
-    silent="Below five failed logins.",
+    silent="Below five failed logins of one host.",
     check=_check,
 )

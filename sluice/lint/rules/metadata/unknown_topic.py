@@ -11,7 +11,7 @@ _LEAST = 10
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     for subject, refusals in facts.retries.unknown.items():
-        if refusals.count >= _LEAST:
+        if refusals.most >= _LEAST:
             yield Evidence(
                 f"{refusals.count:,} requests for {subject} failed with UNKNOWN_TOPIC_OR_PARTITION within "
                 f"{refusals.seconds:.3g} s",
@@ -38,6 +38,6 @@ RULE = Rule(
         franz_go="create the topic; kgo.UnknownTopicRetries limits the retries",
         kafkajs="create the topic; retry: {retries: 5} limits the retries",
     ),
-    silent="Below ten errors for a topic.",
+    silent="Below ten errors for a topic on one connection.",
     check=_check,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.client_facts import ClientFacts
-from sluice.lint.facts.deliveries import is_recognizable
+from sluice.lint.facts.deliveries import is_recognizable, of_one_timeout
 from sluice.lint.facts.measures.examples import Examples
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
@@ -12,11 +12,13 @@ _LEAST = 2  # one batch may be given up because the application ends
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     given_up = facts.deliveries.given_up()
-    unanswered = [each for each in given_up if not each.error_codes and is_recognizable(each)]
+    unanswered = of_one_timeout(
+        [each for each in given_up if not each.request.error_codes and is_recognizable(each.request)]
+    )
     if len(unanswered) >= _LEAST:
         yield Evidence(
             f"{len(unanswered):,} batches were sent once, had no response in time, and were not sent again",
-            Examples.of(unanswered),
+            Examples.of(each.request for each in unanswered),
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.client_facts import ClientFacts
+from sluice.lint.facts.deliveries import of_one_timeout
 from sluice.lint.facts.measures.examples import Examples
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
@@ -12,6 +13,8 @@ _MOST = 0.9  # share of timeout_ms; a client that waits as long as the broker is
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     early = [each for each in facts.deliveries.abandoned if each.waited_ms < _MOST * each.timeout_ms]
+    again = [each for each in early if each.is_again]
+    early = again + of_one_timeout([each for each in early if not each.is_again])
     if len(early) >= _LEAST:
         shortest = min(early, key=lambda each: each.waited_ms)
         yield Evidence(

@@ -12,7 +12,7 @@ _LEAST = 2  # one batch may be given up because the application ends
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence | Unknown]:
-    failed = [each for each in facts.deliveries.given_up() if each.error_codes]
+    failed = [each.request for each in facts.deliveries.given_up() if each.request.error_codes]
     given_up = [each for each in failed if is_recognizable(each)]
     if len(given_up) < _LEAST:
         if len(failed) >= _LEAST:

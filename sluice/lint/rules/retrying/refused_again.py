@@ -11,7 +11,7 @@ _LEAST = 5  # several calls of an application may fail before a person reads its
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     for (api, code, subject), refusals in facts.retries.refused.items():
-        if refusals.count >= _LEAST:
+        if refusals.most >= _LEAST:
             yield Evidence(
                 f"{refusals.count:,} {api} requests for {subject} failed with {ErrorCode(code).name} within "
                 f"{refusals.seconds:.3g} s",
@@ -37,6 +37,7 @@ RULE = Rule(
         franz_go="handle errors for which kerr.IsRetriable is false: stop, or skip the record",
         kafkajs="handle errors with retriable: false: stop, or skip the message",
     ),
-    silent="Below five errors for a topic or group. Authorization errors and too large records have separate rules.",
+    silent="Below five errors for a topic or group from one host. Authorization errors and records that are too large "
+    "have separate rules.",
     check=_check,
 )

@@ -10,7 +10,7 @@ _LEAST = 5  # several calls of an application may fail before a person reads its
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     for subject, refusals in facts.retries.unauthorized.items():
-        if refusals.count >= _LEAST:
+        if refusals.most >= _LEAST:
             yield Evidence(
                 f"{refusals.count:,} requests were not authorized: {subject}, within {refusals.seconds:.3g} s",
                 refusals.examples,
@@ -36,6 +36,6 @@ RULE = Rule(
         franz_go="kafka-acls --add; stop at kerr....AuthorizationFailed",
         kafkajs="kafka-acls --add; stop at ..._AUTHORIZATION_FAILED errors",
     ),
-    silent="Below five refusals.",
+    silent="Below five refusals of one host.",
     check=_check,
 )

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
-_LEAST_S = 10.0  # Kafka measures quotas over about as long (quota.window.num, quota.window.size.seconds)
 _MOST = 0.5
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    seconds, throttled_s = facts.traffic.seconds, facts.throttles.total_ms / 1e3
-    if seconds >= _LEAST_S and throttled_s > _MOST * seconds:
+    most = facts.throttles.most
+    if most is not None and most.throttled_ns > _MOST * most.lasted_ns:
         yield Evidence(
-            f"throttle times of {throttled_s:,.0f} s in total within {seconds:,.0f} s, over all connections",
+            f"a connection was throttled for {most.throttled_ns / 1e9:,.1f} of {most.lasted_ns / 1e9:,.1f} s",
             facts.throttles.examples,
         )
 
@@ -38,6 +37,6 @@ RULE = Rule(
         franz_go="a higher quota (kafka-configs), or less traffic: kgo.ProducerBatchCompression",
         kafkajs="a higher quota (kafka-configs), or less traffic: compression",
     ),
-    silent="Below 10 s of traffic, or if the throttle times are less than half of the time.",
+    silent="If no connection was throttled for more than half of the time, over 10 s or more.",
     check=_check,
 )

@@ -170,3 +170,12 @@ def test_message_sets_are_named() -> None:
     made.batch(0, 1, version=2, batch=ProducedBatch(bytes=100))
     (found,) = texts("ended-versions", made)
     assert found.endswith("1 batches have message format 0 or 1 (KIP-724)")
+
+
+def test_a_fleet_that_loses_a_broker_is_no_storm() -> None:
+    made = Journal()
+    for number in range(300):
+        client = made.beside(client_id="app", host=f"10.0.1.{number}")
+        client.connection(number, 1000, answers=True)
+        client.connection(1050 + number / 10, answers=True)
+    assert texts("reconnects-without-growing-waits", made) == []

@@ -1,6 +1,8 @@
 """Rules about producers: each fires, stays silent on healthy use, and stays silent without evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import pytest
 
 from sluice.journal_events import ProducedBatch
 from sluice.lint.run import lint
@@ -323,3 +325,52 @@ def test_requests_without_acks_cannot_be_reordered_by_retries() -> None:
     for at_ms in every(1, 5):
         made.batch(at_ms, ended_ms=at_ms + 1.5, batch=batch(at_ms), sent=NONE)
     assert texts("reordering-possible", made) == []
+
+
+def fleet(make: Callable[[Journal, float], None], count: int) -> Journal:
+    """Return the journal of clients with the same id on different hosts."""
+    made = Journal()
+    for number in range(count):
+        make(made.beside(client_id="app", host=f"10.0.1.{number}"), number)
+    return made
+
+
+def sends_seldom(client: Journal, from_ms: float) -> None:
+    for at_ms in every(200, 20):
+        client.batch(from_ms + at_ms, from_ms + at_ms + 0.5, batch=batch(at_ms, records=1, nbytes=80), sent=ALL)
+
+
+def starts_once(client: Journal, from_ms: float) -> None:
+    client.request("InitProducerId", from_ms, from_ms + 1)
+    client.batch(from_ms + 2, from_ms + 3, batch=batch(from_ms), sent=ALL)
+
+
+@pytest.mark.parametrize(
+    ("rule", "make"),
+    [
+        pytest.param("one-record-per-batch", sends_seldom, id="each sends 5 records/s"),
+        pytest.param("producer-per-message", starts_once, id="each starts once"),
+    ],
+)
+def test_a_fleet_with_one_client_id_is_no_single_client(rule: str, make: Callable[[Journal, float], None]) -> None:
+    assert texts(rule, fleet(make, 100)) == []
+
+
+def test_other_producers_do_not_reorder_records() -> None:
+    made = Journal()
+    made.batch(0, 1, batch=batch(0), errors=TIMED_OUT)
+    made.beside(client_id="app").batch(2, 3, batch=batch(2))
+    made.batch(101, 102, batch=batch(0))
+    assert texts("reordered-by-retry", made) == []
+
+
+def test_producers_that_are_killed_have_no_timeout() -> None:
+    made = Journal()
+    for at_ms, killed_ms in ((0, 100), (3000, 3900)):
+        one = made.connection(at_ms, killed_ms, answers=True, by_client=True)
+        made.batch(at_ms + 1, ended_ms=killed_ms, batch=batch(at_ms), sent=ALL, connection=one, records=[f"{at_ms}"])
+    made.connection(6000, answers=True)
+    for at_ms in range(6000, 12_000, 500):
+        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=ALL, records=[f"{at_ms}"])
+    assert texts("request-timeout-too-short", made) == []
+    assert texts("delivery-timeout-too-short", made) == []

@@ -36,7 +36,7 @@ CASES = [
     ),
     RuleCase(
         "mostly-throttled",
-        "throttle times of 13 s in total within 20 s",
+        "a connection was throttled for 12.0 of 20.0 s",
         lambda: busy(600, 20),
         lambda: busy(400, 20),
         lambda: busy(600, 8),
@@ -67,3 +67,19 @@ def test_requests_on_another_connection_do_not_count() -> None:
         made.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
         made.request("Produce", at_ms + 200, at_ms + 201, connection=2)
     assert texts("throttle-ignored", made) == []
+
+
+def test_throttle_times_of_requests_in_flight_overlap() -> None:
+    made = Journal()
+    for number in range(21):
+        for more in range(3):
+            made.request("Produce", number * 1000 + more, number * 1000 + more + 1, throttle_ms=300)
+    assert texts("mostly-throttled", made) == []
+
+
+def test_connections_are_throttled_separately() -> None:
+    made = Journal()
+    for number in range(21):
+        for connection in (1, 2, 3):
+            made.request("Produce", number * 1000, number * 1000 + 1, throttle_ms=300, connection=connection)
+    assert texts("mostly-throttled", made) == []
