@@ -63,14 +63,15 @@ class Committing(Domain):
     single: requests that commit exactly one more record
     several: number of those that commit more
     backward: number of offsets below the one committed before, without a fetch from there in between
-    rejected: number of requests that failed because the client was no longer a member of the group
+    removed, outdated: number of requests that failed because the client was no longer a member of the group, or was
+        one of an earlier generation
     offsets: by group, topic and partition
     """
 
     def __init__(self, fetching: Fetching) -> None:
         self.interval_ms = Distribution()
         self.single = Burst(_SINGLE, _SINGLE_SECONDS)
-        self.several = self.backward = self.rejected = 0
+        self.several = self.backward = self.removed = self.outdated = 0
         self.backward_examples, self.rejected_examples, self.ahead_examples = Examples(), Examples(), Examples()
         self.offsets: dict[OffsetKey, Offset] = {}
         self._positions = fetching.positions
@@ -100,11 +101,8 @@ class Committing(Domain):
 
     def _commit(self, event: Request) -> None:
         if event.error_codes or event.answered_ns is None:
-            if (_ILLEGAL_GENERATION in event.error_codes or _UNKNOWN_MEMBER_ID in event.error_codes) and (
-                not event.rule_id
-            ):
-                self.rejected += 1
-                self.rejected_examples.note(event)
+            if not event.rule_id:
+                self._failed(event)
             return
         previous_ns = self._requests.get(event.group_id)
         if previous_ns is not None:
@@ -116,6 +114,15 @@ class Committing(Domain):
             self.single.add(event, event.connection)
         elif records > 1:
             self.several += 1
+
+    def _failed(self, event: Request) -> None:
+        if _UNKNOWN_MEMBER_ID in event.error_codes:
+            self.removed += 1
+        elif _ILLEGAL_GENERATION in event.error_codes:
+            self.outdated += 1
+        else:
+            return
+        self.rejected_examples.note(event)
 
     def _partition(self, event: Request, one: TopicPartition) -> int:
         """Return the number of records that the client commits more than before; 0 for its first commit."""

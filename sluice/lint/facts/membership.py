@@ -31,7 +31,7 @@ _FENCED_INSTANCE = {_FENCED_INSTANCE_ID, _UNRELEASED_INSTANCE_ID}
 _REMOVED = {_UNKNOWN_MEMBER_ID, _FENCED_MEMBER_EPOCH}
 _REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling", "Empty"}
 
-# Further members are not kept: of thousands, these are a sample.
+# Older members are forgotten, and what concerns them.
 _MOST_MEMBERS = 4096
 # The broker removes a member within this time after its session timeout, even if it is busy.
 _EXPIRY_DELAY_NS = 2_000_000_000
@@ -175,6 +175,7 @@ class Membership(Domain):
         self._assigned_topics: set[str] = set()
         self._instances: dict[str, Member] = {}
         self._departures: dict[int, _Departure] = {}  # by connection
+        self._on_connection: dict[int, Member] = {}  # that joined last
         self._connections: dict[int, int] = {}  # time of the first join
         self._recent: deque[int] = deque(maxlen=_LOOP_REBALANCES)  # times of rebalances
 
@@ -293,13 +294,25 @@ class Membership(Domain):
                 self.members.pop(previous.id, None)
             member.instance_id = instance_id
             self._instances[instance_id] = member
-        if len(self.members) < _MOST_MEMBERS or member_id in self.members:
-            self.members[member_id] = member
-            self._connections.setdefault(event.connection, event.received_ns)
+        former = self._on_connection.get(event.connection)
+        if former is not None and former is not member:  # the client has lost its member id
+            self.members.pop(former.id, None)
+        self.members[member_id] = self._on_connection[event.connection] = member
+        self._connections.setdefault(event.connection, event.received_ns)
+        self._forget()
         member.joined_ns = member.last_ns = event.at_ns
         member.expired_ns = member.left_ns = 0
         member.told_ns = member.heartbeat_ns = 0
         return member
+
+    def _forget(self) -> None:
+        """Forget the oldest of too many."""
+        for by_name in (self.members, self._instances):
+            if len(by_name) > _MOST_MEMBERS:
+                del by_name[next(iter(by_name))]
+        for by_connection in (self._on_connection, self._connections, self._departures):
+            if len(by_connection) > _MOST_MEMBERS:
+                by_connection.pop(next(iter(by_connection)))
 
     def _returns(self, departure: _Departure, event: Request) -> None:
         member = departure.member

@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
-_AGAIN = 2
+# A commit may overtake the rebalance in which its consumer takes part.
+_OUTDATED = 2
 
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     committing = facts.committing
-    if committing.rejected >= _AGAIN:
+    if committing.removed or committing.outdated >= _OUTDATED:
         yield Evidence(
-            f"{committing.rejected:,} commits failed with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION",
+            f"commits that failed with UNKNOWN_MEMBER_ID: {committing.removed:,}, with ILLEGAL_GENERATION: "
+            f"{committing.outdated:,}",
             committing.rejected_examples,
         )
 
@@ -37,6 +39,7 @@ RULE = Rule(
         franz_go="larger kgo.RebalanceTimeout, or kgo.BlockRebalanceOnPoll()",
         kafkajs="larger sessionTimeout, and heartbeat() while processing",
     ),
-    silent="If it happened once, as it may when members join or leave; if a fault rule injected the error.",
+    silent="If one commit was of an earlier generation, as it may be in a rebalance; if a fault rule injected the "
+    "error.",
     check=_check,
 )

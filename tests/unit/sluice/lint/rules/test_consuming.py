@@ -225,9 +225,9 @@ CASES = [
     ),
     RuleCase(
         "commits-rejected",
-        "2 commits failed",
+        "UNKNOWN_MEMBER_ID: 1, with ILLEGAL_GENERATION: 1",
         partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION]),
-        partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS]),
+        partial(rejected, [ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS]),
         partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID] * 2, rule_id="fault-1"),
     ),
     RuleCase(
@@ -270,6 +270,10 @@ def test_a_commit_is_ahead_although_the_client_reaches_it_later() -> None:
     fetch(made, 50, fetched("t", 0, 600, 500, 1000))
     commit(made, 40, 240)
     assert len(texts("commit-ahead", made)) == 1
+
+
+def test_commits_of_earlier_generations_are_rejected() -> None:
+    assert len(texts("commits-rejected", rejected([ErrorCode.ILLEGAL_GENERATION] * 2))) == 1
 
 
 def test_the_time_to_the_first_commit_counts() -> None:

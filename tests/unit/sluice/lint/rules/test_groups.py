@@ -202,13 +202,13 @@ def assignment(
     return group.journal
 
 
-def stops(count: int, *, leaves: bool = False, until_ms: int = 11_000, instance: str = "") -> Journal:
+def stops(count: int, *, leaves: bool = False, until_ms: int = 11_000, instance: str = "", apart: int = 1) -> Journal:
     """Return the journal of members that send nothing after they have joined, or leave."""
     group = Members()
     for number in range(count):
-        group.join(number, f"m{number}", 10 + number, instance=instance and f"{instance}-{number}")
+        group.join(number, f"m{number}", 10 + apart * number, instance=instance and f"{instance}-{number}")
         if leaves:
-            group.leave(100 + number, f"m{number}", 10 + number)
+            group.leave(100 + number, f"m{number}", 10 + apart * number)
     group.state(until_ms, STABLE, EMPTY, members=0)
     return group.journal
 
@@ -335,6 +335,7 @@ SILENT = {
     "partitions of one topic": ("uneven-assignment", partial(assignment, ["t-0", "t-1"], [])),
     "another assignor": ("uneven-assignment", partial(assignment, ["a-0", "b-0", "c-0"], [], protocol="sticky")),
     "one member that stops": ("closed-without-leaving", partial(stops, 1)),
+    "members that one connection has joined as": ("closed-without-leaving", partial(stops, 3, apart=0)),
     "static members that stop": ("closed-without-leaving", partial(stops, 2, instance="pod")),
 }
 
@@ -395,3 +396,11 @@ def consumer_protocol(*, silent_ms: int, error: int = 0) -> Journal:
 )
 def test_members_of_consumer_groups_expire(silent_ms: int, error: int, count: int) -> None:
     assert len(texts("session-expired", consumer_protocol(silent_ms=silent_ms, error=error))) == count
+
+
+def test_the_oldest_of_many_members_are_forgotten() -> None:
+    group = Members(session_ms=100)
+    for number in range(4100):
+        group.join(number * 10_000, f"m{number}", 10 + number)
+    (found,) = texts("session-timeout-short", group.journal)
+    assert found.endswith("members with less than 6 s: 4,096")
