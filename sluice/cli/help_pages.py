@@ -244,6 +244,16 @@ PAGES = {
         ),
         {1: "The report or its observations could not be read."},
     ),
+    "audit journal": Page(
+        (
+            (
+                "sluice audit journal audit-report run.ndjson --subject aiokafka --probe connection-storm",
+                "Write one run.",
+            ),
+            ("sluice trace run.ndjson -o run.html", "Show it as a trace."),
+        ),
+        {1: "The report or its observations could not be read, or FILE not written."},
+    ),
     "audit schema": Page((("sluice audit schema > audit.schema.json", "Save the schema of report.json."),)),
     "completion": Page(
         (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sluice.cli.commands import Group
+from sluice.cli.commands import Group, Integer
 from sluice.cli.options import format_option
 
 from .like import like_option
@@ -57,6 +57,19 @@ def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path |
     from . import reports
 
     reports.judge(report, settings, like, out, output_format)
+
+
+@audit.command("journal")
+@click.argument("report", type=_REPORT)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--subject", metavar="NAME", help="Client of the run.  [default: the only one]")
+@click.option("--probe", metavar="ID", help="Probe of the run.  [default: the only one]")
+@click.option("--repetition", type=Integer(0), default=0, show_default=True, metavar="N", help="Number of the run.")
+def journal(report: Path, file: Path, subject: str | None, probe: str | None, repetition: int) -> None:
+    """Write the journal of one run of `sluice audit run` to FILE, for `sluice trace` and `sluice lint`."""
+    from . import reports
+
+    reports.journal(report, file, subject, probe, repetition)
 
 
 @audit.command()

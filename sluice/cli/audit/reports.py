@@ -1,14 +1,19 @@
 """The commands of `sluice audit` on existing reports."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
+import msgspec
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.report.comparison import Kind
 from sluice.audit.report.comparison import compare as compared
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.runs.judge_again import judge_again
+from sluice.audit.runs.observation_files import observation_file, read_observations
+from sluice.errors import ConfigError, SluiceError
+from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
 from .selection import chosen_settings
@@ -29,3 +34,28 @@ def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path |
     result = judge_again(read_report(report), report, chosen_settings(settings, like))
     files = write_report(result, out or report, {each.id: each.text for each in STATEMENTS.values()})
     click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, report)))
+
+
+def journal(report: Path, file: Path, subject: str | None, probe: str | None, repetition: int) -> None:
+    subjects = [each.subject.name for each in read_report(report).subjects]
+    number = subjects.index(_chosen("--subject", subjects, subject))
+    runs = read_observations(observation_file(report, number))
+    chosen = _chosen("--probe", dict.fromkeys(run.probe for run in runs), probe)
+    found = {str(run.repetition): run for run in sorted(runs, key=lambda run: run.repetition) if run.probe == chosen}
+    events = found[_chosen("--repetition", found, str(repetition))].events
+    try:
+        file.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+    except OSError as error:
+        raise SluiceError(f"{file}: cannot write: {error.strerror}") from None
+    click.echo(f"{file}: {len(events)} events")
+
+
+def _chosen(option: str, names: Iterable[str], name: str | None) -> str:
+    """Return the given name if it exists; without one, the only name."""
+    known = [*names]
+    if name is None and len(known) == 1:
+        return known[0]
+    if name not in known:
+        raise ConfigError(f"{option}: {one_of(known, 'none' if name is None else name)}")
+    assert name is not None
+    return name

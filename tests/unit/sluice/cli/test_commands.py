@@ -22,6 +22,7 @@ WITHOUT_TABLE = {
     "scenario show",
     "scenario schema",
     "audit schema",
+    "audit journal",
     "completion",
 }
 

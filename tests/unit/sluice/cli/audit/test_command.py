@@ -329,6 +329,43 @@ def test_report_is_judged_again_with_more_settings(tmp_path: Path) -> None:
     assert (backoff.kind, backoff.fit.model) == ("produce", "exponential")
 
 
+def test_the_journal_of_a_run_is_written(tmp_path: Path) -> None:
+    report, file = _measured(tmp_path / "report"), tmp_path / "run.ndjson"
+    ended = invoke("journal", report, str(file))
+    assert (ended.exit_code, ended.stdout) == (0, f"{file}: 6 events\n")
+    assert file.read_bytes() == failed_batch([100, 200, 400, 800, 1000]).ndjson
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--subject", "no"], "--subject: expected one of app, got no"),
+        (["--probe", "no"], "--probe: expected one of produce-timed-out, got no"),
+        (["--repetition", "3"], "--repetition: expected one of 0, got 3"),
+    ],
+    ids=["client", "probe", "repetition"],
+)
+def test_the_journal_of_an_unknown_run(tmp_path: Path, words: list[str], problem: str) -> None:
+    ended = invoke("journal", _measured(tmp_path), str(tmp_path / "run.ndjson"), *words)
+    assert ended.exit_code == 2
+    assert problem in ended.stderr
+
+
+def test_the_journal_of_several_probes_needs_one(tmp_path: Path) -> None:
+    report = _measured(tmp_path)
+    runs = [observed(probe, [], settings={}) for probe in ("a", "b")]
+    write_observations(observation_file(tmp_path, 0), runs)
+    ended = invoke("journal", report, str(tmp_path / "run.ndjson"))
+    assert ended.exit_code == 2
+    assert "--probe: expected one of a, b, got none" in ended.stderr
+
+
+def test_the_journal_is_not_written(tmp_path: Path) -> None:
+    ended = invoke("journal", _measured(tmp_path / "report"), str(tmp_path / "none" / "run.ndjson"))
+    assert ended.exit_code == 1
+    assert "cannot write: No such file or directory" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("broken", "problem"),
     [(None, "cannot read the observations"), (b"", "expected the observations of an audit of this version")],
