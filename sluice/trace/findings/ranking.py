@@ -7,8 +7,8 @@ finding whose names (client, topic, group, rule) are in the text of the failed a
 from collections.abc import Callable, Iterable, Sequence
 
 from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
-from .cluster import broker_states, elections, leaders_moved, rule_hits, rule_never_fired, transactions
-from .groups import commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
+from .cluster import broker_states, elections, leaders_moved, rule_hits, rule_never_fired, scenario_steps, transactions
+from .groups import acquisition_timeouts, commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
 from .history import Found, History
 from .requests import (
     authorization_failed,
@@ -26,6 +26,7 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
     authorization_failed.find,
     unknown_topic.find,
     rule_never_fired.find,
+    scenario_steps.find,
     elections.find,
     not_retriable.find,
     transactions.find,
@@ -35,6 +36,7 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
     member_lost.find,
     rebalance_loop.find,
     commit_went_back.find,
+    acquisition_timeouts.find,
     retries_ended.find,
     unanswered.find,
     throttled.find,
