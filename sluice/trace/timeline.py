@@ -158,7 +158,7 @@ class Timeline:
     def _request(self, event: Request) -> None:
         lane = self._lanes.connection(event)
         ended_ns = event.written_ns or event.answered_ns or event.at_ns
-        self.end_ns = max(self.end_ns, ended_ns)
+        self.end_ns = max(self.end_ns, ended_ns, event.received_ns)
         parked = (event.at_ns - event.started_ns) // _NS_PER_US
         bar = Bar(
             event.received_ns,

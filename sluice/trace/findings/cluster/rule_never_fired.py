@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.fault import ConnectionAction, StateAction
 from sluice.broker.faults.matching.conditions import Conditions
 from sluice.broker.faults.matching.match import Match
@@ -134,7 +135,9 @@ def _alone(rule: Rule, name: str) -> Match:
 
 
 def _can_hit(action: RequestAction, request: Request) -> bool:
-    return action.can_hit(request.api_key, request.version)
+    handler = HANDLERS.get(request.api_key)
+    is_served = handler is not None and handler.min_version <= request.version <= handler.max_version
+    return is_served and action.can_hit(request.api_key, request.version)
 
 
 def _version(request: Request) -> str:

@@ -75,6 +75,11 @@ def bytes_of_another_version(journal: Journal) -> None:
     journal.of_cluster(RuleChange, 0, rule_id="r", change="added", rule='{"action": "unknown"}')
 
 
+def of_a_newer_version(journal: Journal) -> None:
+    rule(journal, action={"kind": "error", "code": 6})
+    journal.request("Produce", 2, 3, version=99)
+
+
 def ended(journal: Journal) -> None:
     rule(journal)
     journal.of_cluster(RuleChange, 5, rule_id="r", change="ended", rule="")
@@ -87,6 +92,7 @@ def ended(journal: Journal) -> None:
         pytest.param(lambda journal: rule(journal), "No client sent a request", id="without requests"),
         pytest.param(too_late, "1 request preceded it. Add the rule earlier", id="added too late"),
         pytest.param(ended, "No client sent a request while it was active", id="ended before the request"),
+        pytest.param(of_a_newer_version, "api is Produce, expected one that error can affect", id="not served"),
         pytest.param(nearest, "Produce v9 of client app at +0.010 s: client_id", id="the nearest has the API"),
     ],
 )
