@@ -28,6 +28,7 @@ from tools.docs import (
     faults,
     journal_events,
     limits,
+    lint,
     openapi,
     public_api,
     scenarios,
@@ -100,6 +101,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
             _updated(conformance.PAGE, conformance.with_table),
             _updated(development.PAGE, development.page_with_tables),
             _updated(journal_events.PAGE, journal_events.page_with_table),
+            _updated(lint.PAGE, lint.page_with_table),
             _updated(scenarios.PAGE, scenarios.page_with_tables),
         ]
     ),

@@ -56,6 +56,7 @@ NOT_RUN = {
     },
     "docs/development.md": {"pytest tests/clients": "needs another broker", "lock() {": "needs PyPI"},
     "docs/fleets.md": {"[[steps]]": "a step of a scenario; tests/unit/sluice/fleet simulates quotas"},
+    "docs/lint.md": {"sluice pipeline lint": "needs Java; tests/spark/test_lint_job.py runs the job"},
     "docs/how-to/test-an-application.md": {
         "from contextlib import asynccontextmanager": "needs FastAPI",
         "import asyncio": "needs FastStream",

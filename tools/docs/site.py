@@ -35,6 +35,7 @@ SECTIONS = {
             "trace",
             "clusters",
             "audit",
+            "lint",
             "plan",
             "spark",
         ),

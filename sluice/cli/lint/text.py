@@ -18,7 +18,8 @@ _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cy
 
 def result_lines(result: Result, rules: Mapping[str, Rule[Any]], source: str, known: int) -> Iterator[str]:
     lost = f", and {result.lost:,} more that the journal no longer had" if result.lost else ""
-    yield f"{printable(source)}: {result.events:,} events{lost}, {len(result.clients):,} clients"
+    count = len(result.clients)
+    yield f"{printable(source)}: {result.events:,} events{lost}, {count:,} client{'s' * (count != 1)}"
     if result.clients:
         yield ""
         yield from _clients(result)
@@ -88,6 +89,6 @@ def _finding(finding: Finding, rule: Rule[Any]) -> Iterator[str]:
 def _summary(result: Result, known: int) -> str:
     counts = Counter(each.severity for each in result.findings)
     found = ", ".join(f"{counts[name]} {name}" for name in Severity if counts[name]) or "no findings"
-    hidden = f"; {known} known findings in the baseline" if known else ""
+    hidden = f"; {known} known in the baseline" if known else ""
     undecided = f"; {len(result.undecided)} rules not decided (--undecided)" if result.undecided else ""
     return f"{found}{hidden}{undecided}"

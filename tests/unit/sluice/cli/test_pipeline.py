@@ -17,7 +17,7 @@ def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
 
 
 WRONG_USAGE = {
-    "an unknown job": (["compress"], "unknown command; expected one of backoff, fleet, plan, throttle"),
+    "an unknown job": (["compress"], "unknown command; expected one of backoff, fleet, lint, plan, throttle"),
     "a time": (["throttle", "--window", "10"], "--window: expected a time such as 500ms, 10s, 2m or 1h, got 10"),
     "a topic without a checkpoint folder": (["throttle", "--to-topic", "t"], "--to-topic needs --output DIR"),
     "a journal without an output folder": (["backoff", "a.ndjson"], "INPUT needs --output DIR"),

@@ -77,7 +77,7 @@ def test_known_findings_are_not_reported(file: Path, tmp_path: Path) -> None:
     run(file, "--rule", "no-client-id", "--write-baseline", known)
     again = run(file, "--rule", "no-client-id", "--baseline", known, "--fail-on", "info")
     assert again.exit_code == 0
-    assert again.stdout.endswith("no findings; 1 known findings in the baseline\n")
+    assert again.stdout.endswith("no findings; 1 known in the baseline\n")
 
 
 def test_a_client_id_selects_clients_and_findings(file: Path) -> None:
