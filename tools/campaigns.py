@@ -140,6 +140,15 @@ TABLE = (
         f'pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py --audit-seeds "$@"',
         default="20",
     ),
+    Campaign(
+        "lint-scale",
+        "lint journals of a million simulated client-hours on Spark; compare results, rate and memory with a local run",
+        "an hour",
+        "after a change of sluice/lint/facts or sluice/spark/lint; ARGS: --events 1000000",
+        'python -m tools.lint_scale "$@"',
+        needs="Java; 500 MB from PyPI",
+        locks=("spark",),
+    ),
     # -- other programs --
     Campaign(
         "differential",

@@ -27,15 +27,18 @@ from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import AnyEvent, decode, decode_lines
+from sluice.spark.charges.request_log_line import NotUnderstoodError
 from sluice.text.error_text import expected
 
 from .client import JournalClient
+from .request_log import RequestLog
 
 _BLOCK_BYTES = 1 << 20
 _LONGEST_LINE = 16 << 20
 _BATCH = 1000
 _TIMEOUT_MS = 10_000
 _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+_CONSUMER = {"auto.offset.reset": "earliest", "allow.auto.create.topics": "false", "client.id": "sluice-journal"}
 _DEFAULT_TOPIC = "__sluice_journal"
 _NO_EVENT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -78,15 +81,27 @@ def _of_file(path: str) -> Iterator[Sequence[AnyEvent]]:
 
 
 def _of_text(name: str, file: IO[bytes]) -> Iterator[Sequence[AnyEvent]]:
-    line = 1
+    line, log = 1, None
     while block := file.read(_BLOCK_BYTES):
         if not block.endswith(b"\n"):
             block += file.readline(_LONGEST_LINE)
+        if line == 1 and not block.lstrip().startswith(b"{") and b"Completed request:" in block:
+            log = RequestLog()
         try:
-            yield decode_lines(block)
+            yield decode_lines(block) if log is None else list(_of_log(log, name, line, block))
         except _NO_EVENT:
             raise SluiceError(_problem(name, line, block)) from None
         line += block.count(b"\n")
+
+
+def _of_log(log: RequestLog, name: str, number: int, block: bytes) -> Iterator[AnyEvent]:
+    for at, line in enumerate(block.decode(errors="replace").split("\n"), number):
+        try:
+            event = log.event(line) if line.strip() else None
+        except NotUnderstoodError as error:
+            raise SluiceError(f"{name}: line {at}: {error}") from None
+        if event is not None:
+            yield event
 
 
 def _problem(name: str, number: int, block: bytes) -> str:
@@ -119,7 +134,7 @@ def _of_parquet(path: str, file: IO[bytes]) -> Iterator[Sequence[AnyEvent]]:
 
 def _of_topic(source: str) -> Iterator[Sequence[AnyEvent]]:
     url = urlsplit(source)
-    config = {"bootstrap.servers": url.netloc, "auto.offset.reset": "earliest", "client.id": "sluice-journal"}
+    config = {"bootstrap.servers": url.netloc, **_CONSUMER}
     topic = url.path.strip("/") or _DEFAULT_TOPIC
     try:
         consumer = Consumer(config)

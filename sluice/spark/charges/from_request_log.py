@@ -12,7 +12,6 @@ Follows Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson and, f
 """
 
 import re
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
@@ -20,17 +19,11 @@ import msgspec
 
 from .charges import USED, Gathered, Kind, lane_of
 from .from_journal import NOT_CHARGED
+from .request_log_line import NotUnderstoodError, split_line
 from .request_sizes import fetch_response_size, produce_request_size
 
 FROM_FOLLOWERS = "fetches of followers"
-_BEGINS = "Completed request:"
 _NS_PER_MS = 1_000_000
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})\d*(Z|[+-]\d\d(?::?\d\d)?)?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class NotUnderstoodError(ValueError):
-    """The reason why a line is quarantined."""
 
 
 class _Completed(NamedTuple):
@@ -48,7 +41,7 @@ class _Completed(NamedTuple):
 def take_line(line: str, gathered: Gathered) -> str | None:
     """Add one line; return the reason if it is invalid."""
     try:
-        written_ns, body = _split(line)
+        written_ns, body = split_line(line)
         completed = _of_json(body) if body.startswith("{") else _of_text(body)
     except NotUnderstoodError as error:
         return str(error)
@@ -68,22 +61,6 @@ def take_line(line: str, gathered: Gathered) -> str | None:
     columns.append(at_ns, value, lane_of(connection, completed.version), completed.throttle_ms)
     gathered.counts[USED] += 1
     return None
-
-
-def _split(line: str) -> tuple[int, str]:
-    before, begins, body = line.partition(_BEGINS)
-    if not begins:
-        raise NotUnderstoodError("neither a journal event nor a completed request of Kafka's request log")
-    time = _TIME.search(before)
-    if time is None:
-        raise NotUnderstoodError("completed request without a timestamp; expected one such as 2026-01-31 12:00:00,000")
-    day, clock, millis, zone = time.groups()
-    try:
-        at = datetime.fromisoformat(f"{day}T{clock}{zone or '+00:00'}")
-    except ValueError as error:
-        raise NotUnderstoodError(f"completed request with an invalid timestamp: {error}") from None
-    since = at - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _NS_PER_MS, body
 
 
 # -- JSON, since Kafka 2.8 ---------------------------------------------------------------------------------------------
