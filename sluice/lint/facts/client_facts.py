@@ -22,7 +22,9 @@ class ClientFacts:
         self.key = key
         self.traffic = Traffic()
         self.producing, self.connections = Producing(), Connections()
-        self.deliveries, self.retries, self.throttles = Deliveries(), Retries(), Throttles()
+        self.deliveries = Deliveries()
+        self.retries = Retries(self.deliveries)  # after Deliveries, which recognizes batches
+        self.throttles = Throttles()
         self.fetching = Fetching()
         self.committing = Committing(self.fetching)
         self.joining = Joining()  # after Fetching, whose topics it names

@@ -82,6 +82,7 @@ class Deliveries(Domain):
         self._failed: dict[Identity, _Failed] = {}
         self._produced_ns: dict[str, int] = {}  # by host: the last Produce
         self._latest: dict[int, Request] = {}  # by connection: the last Produce
+        self._distinct: dict[int, bool] = {}  # by connection: whether a failed batch and the one before it differ
         self._held: dict[int, bool] = {}  # by connection: its response was delayed; whether its content is its own
         self._connected: dict[int, tuple[int, int]] = {}  # by broker: the newest connection, and when it was new
         self._early: dict[int, list[Identity | None]] = {}  # by connection, of the newest ones: their first batches
@@ -104,6 +105,16 @@ class Deliveries(Domain):
             and self._produced_ns.get(host_of(one.request.peer), 0) - one.ended_ns > _GIVEN_UP_NS
         ]
 
+    def retried_identity(self, event: Request) -> Identity | None:
+        """Return the identity of a batch that failed, or is sent again, maybe with new timestamps.
+
+        Its content shows this unless other records have the same.
+        """
+        hashes = _hashes(event)
+        if hashes and event.partitions[0].producer_id < 0 and self._distinct.get(event.connection):
+            return event.partitions[0].topic, *hashes
+        return identity_of(event)
+
     def _connect(self, event: Request) -> None:
         known = self._connected.get(event.broker)
         if known is None or known[0] < event.connection:
@@ -121,8 +132,10 @@ class Deliveries(Domain):
         before = latest.get(number)
         if before is None:
             if len(latest) >= _MOST_CONNECTIONS:
-                self._held.pop(next(iter(latest)), None)
-                del latest[next(iter(latest))]
+                oldest = next(iter(latest))
+                self._held.pop(oldest, None)
+                self._distinct.pop(oldest, None)
+                del latest[oldest]
         elif self._held:
             has_own_content = self._held.pop(number, None)
             if has_own_content is not None and _is_again(before, event, has_own_content=has_own_content):
@@ -133,6 +146,8 @@ class Deliveries(Domain):
         if event.answered_ns is None or event.at_ns - event.received_ns >= _HELD_NS:
             self._held[number] = before is not None and _hashes(before) != _hashes(event)
         if event.error_codes:
+            if before is not None and (not before.error_codes or _hashes(before) != _hashes(event)):
+                self._distinct[number] = _hashes(before) != _hashes(event)
             self._fail(event, event.written_ns or event.at_ns)
         elif self._failed and event.answered_ns is not None:
             self._succeed(event)
@@ -153,6 +168,7 @@ class Deliveries(Domain):
 
     def _closed(self, event: ConnectionClosed) -> None:
         self._recorded.discard(event.connection)
+        self._distinct.pop(event.connection, None)
         held = self._latest.pop(event.connection, None)
         if self._held.pop(event.connection, None) is None or held is None or not event.by_client:
             return

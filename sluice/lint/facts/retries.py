@@ -13,7 +13,7 @@ from sluice.journal_events import Request
 from sluice.lint.clients import host_of
 from sluice.protocol.errors import ErrorCode
 
-from .deliveries import Identity, identity_of
+from .deliveries import Deliveries, Identity
 from .domain import EVERY_REQUEST, Domain, Handlers
 from .measures.bursts import Burst
 from .measures.examples import Example, Examples
@@ -119,7 +119,8 @@ class Retries(Domain):
     refused: by API, error code and subject, requests with an error because of which they will never succeed
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deliveries: Deliveries) -> None:
+        self._deliveries = deliveries
         self.waits = {api: Rows() for api in GROWING}
         self.failures: dict[str, Burst] = {}
         self.unknown: dict[str, Refusals] = {}
@@ -148,7 +149,7 @@ class Retries(Domain):
         if event.error_codes:
             self._failed(event)
         elif self._open and event.answered_ns is not None and event.api in self.waits:
-            identity = _identity(event)
+            identity = self._identity(event)
             before = None if identity is None else self._open.pop(identity, None)
             if before is not None:
                 self._row_after(before, event)
@@ -168,7 +169,7 @@ class Retries(Domain):
     def _failed(self, event: Request) -> None:
         self._note_refusal(event)
         api = event.api
-        identity = _identity(event)
+        identity = self._identity(event)
         before = None if identity is None else self._open.pop(identity, None)
         if api != "Produce" or before is not None:
             if api not in self.failures:
@@ -181,6 +182,17 @@ class Retries(Domain):
         if len(self._open) >= _MOST_OPEN:
             del self._open[next(iter(self._open))]
         self._open[identity] = _Open(event, ended_ns, row or Row(self._last_ns, ended_ns))
+
+    def _identity(self, event: Request) -> Identity | None:
+        """Return what a retry has in common with the request; None if it cannot be recognized."""
+        api = event.api
+        if api == "Produce":
+            return self._deliveries.retried_identity(event)
+        if api == "Metadata":
+            return api, event.connection, event.attempt_key
+        if api == "FindCoordinator":
+            return api, event.connection, event.group_id, event.transactional_id, str(event.sent.get("keys", ""))
+        return None
 
     def _row_after(self, before: _Open, event: Request) -> Row | None:
         """Add the wait before this attempt; none if a connection or a new leader may have changed it."""
@@ -221,13 +233,3 @@ def _topics(event: Request) -> str:
     names = list(dict.fromkeys(one.topic for one in event.partitions))
     others = len(names) - 1
     return "the cluster" if not names else f"topic {names[0]}" if not others else f"topic {names[0]} or {others} others"
-
-
-def _identity(event: Request) -> Identity | None:
-    """Return what a retry has in common with the request; None if it cannot be recognized."""
-    api = event.api
-    if api == "Metadata":
-        return api, event.connection, event.attempt_key
-    if api == "FindCoordinator":
-        return api, event.connection, event.group_id, event.transactional_id, str(event.sent.get("keys", ""))
-    return identity_of(event) if api == "Produce" else None

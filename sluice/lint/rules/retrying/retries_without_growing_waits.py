@@ -35,7 +35,8 @@ RULE = Rule(
         java="kafka-clients 3.7 or later with retry.backoff.ms=100, retry.backoff.max.ms=1000, the defaults",
         librdkafka="retry.backoff.ms=100, retry.backoff.max.ms=1000, the defaults since 2.3",
         aiokafka="a larger retry_backoff_ms; its waits do not grow",
-        franz_go="without kgo.RetryBackoffFn, waits grow from 250 ms to 2.5 s",
+        franz_go="without kgo.RetryBackoffFn, waits grow from 250 ms to 2.5 s; a retry of a batch also waits for new "
+        "metadata: kgo.MetadataMinAge(5*time.Second), the default",
         kafkajs="retry: {initialRetryTime: 300, multiplier: 2}, the defaults",
     ),
     silent="If fewer than three retries of a request followed each other, waits are a second or longer, the first "

@@ -28,7 +28,7 @@ RULE = Rule(
         java="retry.backoff.ms=100, the default; a pause where the application retries",
         librdkafka="retry.backoff.ms=100, the default; a pause where the application retries",
         aiokafka="retry_backoff_ms=100, the default; a pause where the application retries",
-        franz_go="without kgo.RetryBackoffFn; a pause where the application retries",
+        franz_go="without kgo.RetryBackoffFn; kgo.MetadataMinAge(5*time.Second), the default, for batches",
         kafkajs="retry: {initialRetryTime: 300}, the default; a pause where the application retries",
     ),
     silent="Below 200 failed requests of an API within 5 s, the threshold of the audit.",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.journal_events import TopicPartition
+from sluice.journal_events import ProducedBatch, TopicPartition
 from sluice.protocol.errors import ErrorCode
-from tests.support.journals import Journal, failed_batch, starts
+from tests.support.journals import BEGAN_MS, Journal, failed_batch, starts
 from tests.support.rule_cases import RuleCase, rule_tests, texts
 
 GROWING = (100, 200, 400, 800, 1000, 1000, 1000)
@@ -19,6 +19,21 @@ def failing(api: str, waits_ms: Sequence[float], code: int, *, topic: str = "t",
         one = [TopicPartition(topic=topic, partition=-1)]
         made.request(api, at_ms, at_ms + 1, partitions=one, errors=[code], group_id=group_id)
     return made
+
+
+def restamped(waits_ms: Sequence[float], contents: Sequence[str]) -> Journal:
+    """Return a journal in which batches of these contents succeed, and one fails, with new timestamps at each retry."""
+    made = Journal()
+    for number, content in enumerate(contents):
+        made.batch(number - 10, number - 9.5, batch=stamped(number - 10), records=[content])
+    for at_ms in starts(waits_ms):
+        made.batch(at_ms, at_ms + 1, batch=stamped(at_ms), records=["x"], errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
+    return made
+
+
+def stamped(at_ms: float) -> ProducedBatch:
+    of_ms = BEGAN_MS + round(at_ms)
+    return ProducedBatch(records=1, bytes=80, compression="none", first_timestamp_ms=of_ms, max_timestamp_ms=of_ms)
 
 
 def in_a_row(count: int, waits_ms: Sequence[float]) -> Journal:
@@ -102,3 +117,15 @@ class TestWaits:
 
     def test_in_two_streaks_do_not_make_one(self) -> None:
         assert texts(self.RULE, failed_batch((100, 200, 30_000, 100, 200, 30_000, 100, 200))) == []
+
+    @pytest.mark.parametrize(
+        ("contents", "count"),
+        [
+            pytest.param(["a", "b"], 1, id="records differ, so the same one is a retry"),
+            pytest.param(["x", "x"], 0, id="all records are equal"),
+            pytest.param([], 0, id="nothing is known about other records"),
+        ],
+    )
+    def test_of_batches_with_new_timestamps_are_recognized_by_content(self, contents: list[str], count: int) -> None:
+        assert len(texts(self.RULE, restamped(CONSTANT, contents))) == count
+        assert len(texts("retry-storm", restamped((3,) * 250, contents))) == count
