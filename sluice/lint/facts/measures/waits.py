@@ -1,9 +1,10 @@
 """Waits before retries, in rows: one row per streak of failures, as `sluice.audit.judge.fit` reads them."""
 
 from random import Random  # noqa: TID251  (seeded: the same waits give the same fit)
+from statistics import median
+from typing import NamedTuple
 
 from sluice.audit.judge.fit import CONSTANT, fit
-from sluice.audit.judge.model.verdict import Fit
 from sluice.journal_events import Event
 
 from .distribution import Distribution
@@ -18,9 +19,19 @@ _BELOW_MAXIMUM_US = 500_000
 _PAUSE, _LEAST_PAUSE_US = 8, 1_000_000
 # Waits double twice within three of them. The audit decides by as many steps (growth.py).
 _LEAST_STEPS, _LEAST_WAITS = 3, 6
-_SURELY = 0.9  # share of the resamples of the waits that must agree
+_SURELY = 0.7  # share of the resamples of the waits that must agree
+# After five failures in a row, waits that double are 32 times as long as the first. Scheduling alters shorter ones too
+# much for a fit.
+_LATE_FROM, _TIGHT_MS, _MOSTLY = 5, 20.0, 0.9
 _STEPS = 8  # Kafka's default backoff reaches its maximum after five waits
 _NS_PER_US, _US_PER_MS = 1000, 1000
+
+
+class Constant(NamedTuple):
+    """Waits that do not grow."""
+
+    base_ms: float
+    waits: int
 
 
 class Row:
@@ -77,13 +88,16 @@ class Rows:
             self.examples.note(event)
         return row
 
-    def constant(self) -> Fit | None:
+    def constant(self) -> Constant | None:
         """Return how long the client waits each time if its waits certainly do not grow."""
         rows = [[waited_us / _US_PER_MS for waited_us in row.waits_us] for row in self._rows if row.is_whole]
         waits = sum(map(len, rows))
         if waits < _LEAST_WAITS:
             return None
+        late = [waited_ms for row in rows for waited_ms in row[_LATE_FROM:]]
+        if len(late) >= _LEAST_WAITS and sum(waited_ms < _TIGHT_MS for waited_ms in late) >= _MOSTLY * len(late):
+            return Constant(median(late), waits)
         found = fit(rows, Random(waits))  # noqa: S311  (resampling needs no secure randomness)
         if found is None or found.model != CONSTANT or found.confidence < _SURELY:
             return None
-        return found
+        return Constant(found.base_ms, waits)
