@@ -28,7 +28,7 @@ RULE = Rule(
     "limit the rate of new connections (max.connection.creation.rate).",
     citation=Citation(
         where="KafkaProducer",
-        url="https://kafka.apache.org/documentation/#producerapi",
+        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
         words="The producer is thread safe and sharing a single producer instance across threads will generally be "
         "faster than having multiple instances.",
     ),

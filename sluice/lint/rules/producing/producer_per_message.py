@@ -26,7 +26,7 @@ RULE = Rule(
     "each producer id for a day (producer.id.expiration.ms), and producers cannot batch.",
     citation=Citation(
         where="KafkaProducer",
-        url="https://kafka.apache.org/documentation/#producerapi",
+        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
         words="The producer is thread safe and sharing a single producer instance across threads will generally be "
         "faster than having multiple instances.",
     ),

@@ -27,7 +27,7 @@ RULE = Rule(
     why="The request itself is wrong. The application, or a loop around the client, ignores the error.",
     citation=Citation(
         where="RetriableException",
-        url="https://kafka.apache.org/documentation/#api",
+        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/common/errors/RetriableException.html",
         words="A retriable exception is a transient exception that if retried may succeed.",
     ),
     remedy=Remedy(

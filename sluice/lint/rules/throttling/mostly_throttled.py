@@ -27,7 +27,7 @@ RULE = Rule(
     citation=Citation(
         where="Design, Quotas, Enforcement",
         url="https://kafka.apache.org/documentation/#design_quotas",
-        words="The broker first computes the amount of delay needed to bring the violating client under its quota and "
+        words="the broker first computes the amount of delay needed to bring the violating client under its quota and "
         "returns a response with the delay immediately.",
     ),
     remedy=Remedy(
