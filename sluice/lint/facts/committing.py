@@ -9,6 +9,7 @@ from .fetching import Fetching, Position
 from .measures.bursts import Burst
 from .measures.distribution import Distribution
 from .measures.examples import Examples
+from .measures.fields import text
 
 _NS_PER_MS = 1_000_000
 # 5 per second: at a lower rate, a commit per record is a choice.
@@ -101,7 +102,8 @@ class Committing(Domain):
 
     def _commit(self, event: Request) -> None:
         if event.error_codes or event.answered_ns is None:
-            if not event.rule_id:
+            # librdkafka commits without a member id after it has left in a rebalance.
+            if text(event.sent, "member_id") and not event.rule_id:
                 self._failed(event)
             return
         previous_ns = self._requests.get(event.group_id)

@@ -108,7 +108,7 @@ class Member:
 
 
 class Notes:
-    """Occurrences of something: how many, sentences about the first few, and examples."""
+    """Occurrences of something: how many, the first few different sentences about them, and examples."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -117,13 +117,12 @@ class Notes:
 
     @property
     def in_words(self) -> str:
-        more = self.count - len(self.texts)
-        return "; ".join(self.texts) + (f"; {more:,} more" if more else "")
+        return "; ".join(self.texts) + (f" ({self.count:,} in total)" if self.count > len(self.texts) else "")
 
     def add(self, text: str, event: Request | GroupState) -> None:
         self.count += 1
         self.examples.note(event)
-        if len(self.texts) < _MOST_TEXTS:
+        if len(self.texts) < _MOST_TEXTS and text not in self.texts:
             self.texts.append(text)
 
 

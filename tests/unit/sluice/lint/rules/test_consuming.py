@@ -140,12 +140,12 @@ def goes_back(*, seek: bool = False, groups: int = 1, fetches: bool = True) -> J
     return made
 
 
-def rejected(codes: Iterable[int], *, rule_id: str = "") -> Journal:
+def rejected(codes: Iterable[int], *, rule_id: str = "", sent: dict[str, Value] = MEMBER) -> Journal:
     made = Journal()
     for number, code in enumerate(codes):
         one = TopicPartition(topic="t", partition=0, offset=number)
         made.request(
-            "OffsetCommit", number, number + 1, partitions=[one], group_id="g", sent=MEMBER, errors=[code],
+            "OffsetCommit", number, number + 1, partitions=[one], group_id="g", sent=sent, errors=[code],
             rule_id=rule_id,
         )  # fmt: skip
     return made
@@ -254,6 +254,10 @@ SILENT: dict[str, tuple[str, Callable[[], Journal]]] = {
     "records that came just before the commit": ("rare-commits", reads_after_an_idle_time),
     "a client that went back after the commit": ("commit-ahead", partial(commits_ahead, 500, seek=True)),
     "a client that went back before the commit": ("commit-goes-back", partial(goes_back, seek=True)),
+    "a client that has left before": (
+        "commits-rejected",
+        partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID], sent={"member_id": "", "generation_id": 2}),
+    ),
     "a client with several groups": ("commit-goes-back", partial(goes_back, groups=2)),
 }
 
