@@ -18,6 +18,8 @@ _ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID = 22, 25
 # Committed offsets of more partitions are not kept.
 _MOST_OFFSETS = 4096
 
+# One may overtake the rebalance in which its consumer takes part; a rebalance takes less than this.
+_OUTDATED, _OUTDATED_SECONDS = 2, 60.0
 # So many records are read again without a commit that it matters: two full polls with the default max.poll.records.
 MANY_RECORDS = 1000
 
@@ -64,15 +66,16 @@ class Committing(Domain):
     single: requests that commit exactly one more record
     several: number of those that commit more
     backward: number of offsets below the one committed before, without a fetch from there in between
-    removed, outdated: number of requests that failed because the client was no longer a member of the group, or was
-        one of an earlier generation
+    removed: number of requests that failed because the client was no longer a member of the group
+    outdated: requests that failed because the client was a member of an earlier generation
     offsets: by group, topic and partition
     """
 
     def __init__(self, fetching: Fetching) -> None:
         self.interval_ms = Distribution()
         self.single = Burst(_SINGLE, _SINGLE_SECONDS)
-        self.several = self.backward = self.removed = self.outdated = 0
+        self.several = self.backward = self.removed = 0
+        self.outdated = Burst(_OUTDATED, _OUTDATED_SECONDS)
         self.backward_examples, self.rejected_examples, self.ahead_examples = Examples(), Examples(), Examples()
         self.offsets: dict[OffsetKey, Offset] = {}
         self._positions = fetching.positions
@@ -121,7 +124,7 @@ class Committing(Domain):
         if _UNKNOWN_MEMBER_ID in event.error_codes:
             self.removed += 1
         elif _ILLEGAL_GENERATION in event.error_codes:
-            self.outdated += 1
+            self.outdated.add(event, event.connection)
         else:
             return
         self.rejected_examples.note(event)

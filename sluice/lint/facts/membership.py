@@ -226,6 +226,9 @@ class Membership(Domain):
         assigned = [Assigned(each.client_id, each.connection, each.partitions or []) for each in found]
         return sorted(assigned, key=lambda each: (-len(each.partitions), each.connection))
 
+    def members_that_left(self) -> int:
+        return sum(each.left_ns > 0 for each in self.members.values())
+
     def silent_members(self) -> list[Member]:
         """Return members that the broker removed after their session timeout, and that sent nothing afterwards."""
         return [each for each in self.members.values() if each.expired_ns and not each.instance_id]

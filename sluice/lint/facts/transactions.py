@@ -17,6 +17,8 @@ _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING = 47, 
 _INVALID_TRANSACTION_TIMEOUT, _PRODUCER_FENCED = 50, 90
 _FENCED = {_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED}
 _ENDED = {*_FENCED, _INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING}
+# An instance that is replaced is fenced once; a new version of an application is not started again in this time.
+_FENCED_AGAIN, _FENCED_SECONDS = 2, 300.0
 # A transaction that took this share of its timeout does not end in time when the application is a quarter slower.
 NEAR_SHARE = 0.8
 # Further transactional ids are not kept.
@@ -52,18 +54,18 @@ class Transactions(Domain):
     near_timeout: transactions that took at least `NEAR_SHARE` of their timeout, and ended in time
     longest_share: the highest share of them
     timed_out: transactions that the broker had aborted when the client wanted to continue
-    fenced: number of times that a newer producer with the same transactional id fenced the client
+    fenced: times that a newer producer with the same transactional id fenced the client
     invalid_timeouts: requested timeouts above the broker's maximum
     """
 
     def __init__(self) -> None:
         self.ids: dict[str, Transactional] = {}
-        self.several = self.near_timeout = self.timed_out = self.fenced = 0
+        self.several = self.near_timeout = self.timed_out = 0
         self.longest_share = 0.0
         self.invalid_timeouts: set[int] = set()
-        self.single = Burst(_SINGLE, _SINGLE_SECONDS)
+        self.single, self.fenced = Burst(_SINGLE, _SINGLE_SECONDS), Burst(_FENCED_AGAIN, _FENCED_SECONDS)
         self.near_examples, self.timed_out_examples = Examples(), Examples()
-        self.fenced_examples, self.timeout_examples, self.left_open_examples = Examples(), Examples(), Examples()
+        self.timeout_examples, self.left_open_examples = Examples(), Examples()
         self._left_open: dict[str, int] = {}  # by transactional id: when its connection closed
 
     def handlers(self) -> Handlers:
@@ -140,8 +142,7 @@ class Transactions(Domain):
             self.timed_out += 1
             self.timed_out_examples.note(event)
         elif not transactional.is_fenced and not _FENCED.isdisjoint(event.error_codes):
-            self.fenced += 1
-            self.fenced_examples.note(event)
+            self.fenced.add(event, event.transactional_id)
         transactional.began_ns, transactional.is_fenced = 0, True
 
     def _end(self, event: Request) -> None:

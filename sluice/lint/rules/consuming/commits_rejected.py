@@ -5,16 +5,13 @@ from collections.abc import Iterator
 from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
-# A commit may overtake the rebalance in which its consumer takes part.
-_OUTDATED = 2
-
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
     committing = facts.committing
-    if committing.removed or committing.outdated >= _OUTDATED:
+    if committing.removed or committing.outdated.fastest_ns:
         yield Evidence(
             f"commits that failed with UNKNOWN_MEMBER_ID: {committing.removed:,}, with ILLEGAL_GENERATION: "
-            f"{committing.outdated:,}",
+            f"{committing.outdated.count:,}",
             committing.rejected_examples,
         )
 

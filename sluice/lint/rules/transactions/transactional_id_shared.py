@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Rule, Scope, Severity
 
-_AGAIN = 2
-
 
 def _check(facts: ClientFacts) -> Iterator[Evidence]:
-    transactions = facts.transactions
-    if transactions.fenced >= _AGAIN:
+    fenced = facts.transactions.fenced
+    if fenced.fastest_ns:
         yield Evidence(
-            f"producers were fenced {transactions.fenced:,} times by a newer one with their transactional id",
-            transactions.fenced_examples,
+            f"producers were fenced {fenced.count:,} times by a newer one with their transactional id, "
+            f"{fenced.in_words}",
+            fenced.examples,
         )
 
 
@@ -36,6 +35,7 @@ RULE = Rule(
         franz_go="a kgo.TransactionalID per instance, such as one with the number of its shard",
         kafkajs="a transactionalId per instance, such as one with the number of its shard",
     ),
-    silent="If it happened once, as it may when an instance is replaced; if a fault rule injected the error.",
+    silent="If it happened once in 5 minutes, as it may when an instance is replaced; if a fault rule injected the "
+    "error.",
     check=_check,
 )

@@ -202,13 +202,14 @@ def assignment(
     return group.journal
 
 
-def stops(count: int, *, leaves: bool = False, until_ms: int = 11_000, instance: str = "", apart: int = 1) -> Journal:
-    """Return the journal of members that send nothing after they have joined, or leave."""
+def stops(count: int, *, leaving: int = 0, until_ms: int = 11_000, instance: str = "", apart: int = 1) -> Journal:
+    """Return the journal of members that send nothing after they have joined, and of some that leave."""
     group = Members()
     for number in range(count):
         group.join(number, f"m{number}", 10 + apart * number, instance=instance and f"{instance}-{number}")
-        if leaves:
-            group.leave(100 + number, f"m{number}", 10 + apart * number)
+    for number in range(leaving):
+        group.join(number, f"l{number}", 100 + number)
+        group.leave(100 + number, f"l{number}", 100 + number)
     group.state(until_ms, STABLE, EMPTY, members=0)
     return group.journal
 
@@ -309,7 +310,7 @@ CASES = [
         "closed-without-leaving",
         "the session timeout of 2 members passed without a LeaveGroup: client app after 10 s",
         partial(stops, 2),
-        partial(stops, 2, leaves=True),
+        partial(stops, 0, leaving=2),
         partial(stops, 2, until_ms=5000),
     ),
 ]  # fmt: skip
@@ -336,6 +337,7 @@ SILENT = {
     "another assignor": ("uneven-assignment", partial(assignment, ["a-0", "b-0", "c-0"], [], protocol="sticky")),
     "one member that stops": ("closed-without-leaving", partial(stops, 1)),
     "members that one connection has joined as": ("closed-without-leaving", partial(stops, 3, apart=0)),
+    "some crashes among members that leave": ("closed-without-leaving", partial(stops, 2, leaving=3)),
     "static members that stop": ("closed-without-leaving", partial(stops, 2, instance="pod")),
 }
 

@@ -76,11 +76,11 @@ def inits(*, errors: Iterable[int] = (ErrorCode.INVALID_TRANSACTION_TIMEOUT,), r
     return producer.journal
 
 
-def fenced(times: int, *, rule_id: str = "", requests: int = 1) -> Journal:
+def fenced(times: int, *, rule_id: str = "", requests: int = 1, apart_ms: int = 100) -> Journal:
     """Return the journal of producers with one transactional id, of which each is fenced by the next one."""
     producer = Producer()
     for number in range(times + 1):
-        at_ms = number * 100
+        at_ms = number * apart_ms
         producer.init(at_ms)
         producer.begin(at_ms + 2)
         for request in range(requests if number < times else 0):
@@ -158,6 +158,10 @@ SILENT = {
     "few transactions": ("one-record-transactions", partial(transactions, 1, count=19)),
     "a producer that was fenced before its timeout": ("transaction-timed-out", partial(lasts, 5000, errors=FENCED)),
     "an instance that is replaced": ("transactional-id-shared", partial(fenced, 1)),
+    "instances that are replaced every ten minutes": (
+        "transactional-id-shared",
+        partial(fenced, 3, apart_ms=600_000),
+    ),
     "several requests of one fenced producer": ("transactional-id-shared", partial(fenced, 1, requests=3)),
     "transactions that time out": ("transactional-id-shared", partial(lasts, 15_000, errors=FENCED)),
     "a producer that connects again": ("transaction-left-open", partial(disconnects, returns=True)),
