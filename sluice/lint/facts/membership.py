@@ -173,6 +173,7 @@ class Membership(Domain):
         self._settled: list[Assigned] = []
         self._assigned_topics: set[str] = set()
         self._instances: dict[str, Member] = {}
+        self._replaced: dict[str, Member] = {}  # static members, by member id
         self._departures: dict[int, _Departure] = {}  # by connection
         self._on_connection: dict[int, Member] = {}  # that joined last
         self._connections: dict[int, int] = {}  # time of the first join
@@ -294,6 +295,7 @@ class Membership(Domain):
             if previous is not None and previous is not member:
                 self._static_member_returns(previous, event)
                 self.members.pop(previous.id, None)
+                self._replaced[previous.id] = previous
             member.instance_id = instance_id
             self._instances[instance_id] = member
         former = self._on_connection.get(event.connection)
@@ -309,7 +311,7 @@ class Membership(Domain):
 
     def _forget(self) -> None:
         """Forget the oldest of too many."""
-        for by_name in (self.members, self._instances):
+        for by_name in (self.members, self._instances, self._replaced):
             if len(by_name) > _MOST_MEMBERS:
                 del by_name[next(iter(by_name))]
         for by_connection in (self._on_connection, self._connections, self._departures):
@@ -331,7 +333,7 @@ class Membership(Domain):
     def _static_member_returns(self, previous: Member, event: Request) -> None:
         away_ns = event.received_ns - previous.last_ns
         expired_ns = previous.last_ns + previous.session_ns
-        others = any(each.is_present and expired_ns <= each.last_ns < event.at_ns for each in self.members.values())
+        others = any(each.is_present and each.last_ns >= expired_ns for each in self.members.values())
         if previous.connection != event.connection and others and previous.session_ns <= away_ns <= _RESTART_NS:
             self.returned_late.add(
                 f"instance {previous.instance_id} returned after {_seconds(away_ns)}, "
@@ -416,6 +418,10 @@ class Membership(Domain):
             if event.api != "ConsumerGroupHeartbeat" and _FENCED_INSTANCE_ID in event.error_codes:
                 self._fenced_instance(event)
                 return None
+            replaced = self._replaced.get(text(event.sent, "member_id"))
+            if replaced is not None and _UNKNOWN_MEMBER_ID in event.error_codes:
+                self._fenced_instance(event, replaced.instance_id)  # the client does not send its instance id
+                return None
             if member is not None and not _REMOVED.isdisjoint(event.error_codes):
                 self._removed(member, event)
                 return None
@@ -451,8 +457,8 @@ class Membership(Domain):
         member.expired_ns = member.expired_ns or event.at_ns
         self.members.pop(member.id, None)
 
-    def _fenced_instance(self, event: Request) -> None:
-        instance_id = text(event.sent, "group_instance_id") or text(event.sent, "instance_id")
+    def _fenced_instance(self, event: Request, instance_id: str = "") -> None:
+        instance_id = instance_id or text(event.sent, "group_instance_id") or text(event.sent, "instance_id")
         latest = self._instances.get(instance_id)
         other = (
             f"; connection {latest.connection} has the id" if latest and latest.connection != event.connection else ""

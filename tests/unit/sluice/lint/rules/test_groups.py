@@ -158,13 +158,14 @@ def members_come_and_go(count: int) -> Journal:
     return group.journal
 
 
-def instance_is_fenced(*, fenced: bool = True, rule_id: str = "") -> Journal:
+def instance_is_fenced(*, fenced: bool = True, rule_id: str = "", is_sent: bool = True) -> Journal:
+    """Return the journal of two members with one instance id, which the first one's heartbeat has or not."""
     group = Members()
     group.join(0, "m1", 5, instance="pod-1")
     group.join(1000, "m2", 6, instance="pod-1")
     if fenced:
-        codes = [ErrorCode.FENCED_INSTANCE_ID]
-        group.heartbeat(3000, "m1", 5, errors=codes, instance="pod-1", rule_id=rule_id)
+        codes = [ErrorCode.FENCED_INSTANCE_ID if is_sent else ErrorCode.UNKNOWN_MEMBER_ID]
+        group.heartbeat(3000, "m1", 5, errors=codes, instance="pod-1" if is_sent else "", rule_id=rule_id)
     return group.journal
 
 
@@ -351,6 +352,11 @@ FURTHER = {
         "poll-too-late",
         partial(leaves_and_joins, 5000, reason=POLL_TIMEOUT),
         POLL_TIMEOUT,
+    ),
+    "a client that does not send its instance id in heartbeats": (
+        "instance-id-twice",
+        partial(instance_is_fenced, is_sent=False),
+        "Heartbeat of instance pod-1 on connection 5 failed; connection 6 has the id",
     ),
     "a member removed in a rebalance": (
         "poll-near-limit",
