@@ -1,13 +1,15 @@
 """Chains of attempts: requests that a client sent again after a failure.
 
-A request continues the chain of the last one of the same client, API and subject, if that failed or was not answered. A
-batch of an idempotent producer is identified by its sequence, so it is a retry even if the broker had answered.
+A request continues the chain of the last one of the same client, API and subject, if that failed or was not answered
+within the last minute. A batch of an idempotent producer is identified by its sequence, so it is a retry even if the
+broker had answered.
 """
 
 from sluice.journal_events import NO_ID, Request
 
 from .described import has_failed
 
+_LONGEST_WAIT_NS = 60_000_000_000  # above the highest backoff in use; a later request is another one
 _Key = tuple[str, str, str]
 
 
@@ -29,7 +31,7 @@ class Attempts:
     def add(self, place: int, request: Request) -> None:
         key = request.client_id or request.peer, request.api, subject_of(request)
         before = self._last.get(key)
-        if before is not None and (has_failed(before[0]) or _is_sequenced(request)):
+        if before is not None and _continues(before[0], request):
             self._link(before[1], place)
         self._last[key] = request, place
 
@@ -43,6 +45,12 @@ class Attempts:
             self._chains += 1
         self._chain_of[place] = self._chain_of[before]
         self.links.append((before, place))
+
+
+def _continues(before: Request, request: Request) -> bool:
+    if _is_sequenced(request):
+        return True
+    return has_failed(before) and request.received_ns - before.at_ns <= _LONGEST_WAIT_NS
 
 
 def _is_sequenced(request: Request) -> bool:

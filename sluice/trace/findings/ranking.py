@@ -4,12 +4,12 @@ Findings are sorted by severity, then by the order of `FINDERS`, which puts caus
 finding whose names (client, topic, group, rule) are in the text of the failed assertion is one severity higher.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
 from .cluster import broker_states, elections, leaders_moved, rule_hits, rule_never_fired, scenario_steps, transactions
 from .groups import acquisition_timeouts, commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
-from .history import Found, History
+from .history import Found, History, grouped
 from .requests import (
     authorization_failed,
     not_retriable,
@@ -56,10 +56,21 @@ def ranked(histories: Sequence[History], failure: str = "") -> list[tuple[int, F
         (place, number, each)
         for number, history in enumerate(histories)
         for place, find in enumerate(FINDERS)
-        for each in find(history)
+        for each in _merged(history, find(history))
     ]
     found.sort(key=lambda one: (_severity(one[2], failure), one[0], one[2].at_ns))
     return [(number, each) for _, number, each in found]
+
+
+def _merged(history: History, found: Iterable[Found]) -> Iterator[Found]:
+    """Yield one finding for those of the same title, such as of each member that a client was."""
+    for first, *others in grouped(found, lambda one: (one.severity, one.title)).values():
+        if not others:
+            yield first
+            continue
+        times = "once more" if len(others) == 1 else f"{len(others)} times more"
+        text = f"{first.text}\nThe same happened {times}, the last time at {history.when(others[-1].at_ns)}."
+        yield first._replace(text=text, seqs=[seq for one in (first, *others) for seq in one.seqs])
 
 
 def _severity(found: Found, failure: str) -> int:

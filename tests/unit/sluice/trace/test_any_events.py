@@ -66,7 +66,12 @@ def _events() -> list[AnyEvent]:
         journal.group_state(at_ms, before_state, after_state, members=at_ms % 3)
     for at_ms, after_state in ((13, "Ongoing"), (34, "PrepareAbort"), (36, "Ongoing"), (48, "CompleteCommit")):
         journal.transaction_state(at_ms, "Empty", after_state)
-    member: dict[str, Any] = {"member_id": "m", "session_timeout_ms": 5, "rebalance_timeout_ms": 5, "group_instance_id": "i"}
+    member: dict[str, Any] = {
+        "member_id": "m",
+        "session_timeout_ms": 5,
+        "rebalance_timeout_ms": 5,
+        "group_instance_id": "i",
+    }
     for number, api in enumerate(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")):
         place = TopicPartition(topic="t", partition=0, offset=9 - number)
         for at_ms, errors in ((14 + number, ()), (40 + number, (25,))):

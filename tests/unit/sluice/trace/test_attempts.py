@@ -37,7 +37,13 @@ def groups(journal: Journal) -> None:
         journal.request("JoinGroup", at_ms, at_ms + 0.5, group_id=group_id, errors=[15])
 
 
+def later(journal: Journal) -> None:
+    journal.batch(1, 2, errors=[NOT_LEADER])
+    journal.batch(70_000, 70_001)
+
+
 CASES = [
+    ("a minute later", later, []),
     ("a retry after an error", batches(True, False), [(0, 1)]),
     ("two retries", batches(True, True, False, False), [(0, 1), (1, 2)]),
     ("a retry without a response", lost, [(0, 1)]),

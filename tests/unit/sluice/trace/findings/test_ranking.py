@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.journal_events import Gap
+from sluice.journal_events import Gap, Value
 from sluice.trace.findings.ranking import FINDERS, ranked
 from tests.support.journals import Journal
 from tests.support.trace_findings import history_of
@@ -37,6 +37,17 @@ def test_order(failure: str, ids: list[str]) -> None:
 def test_findings_of_several_clusters_have_their_numbers() -> None:
     histories = [history_of(lambda journal: journal.request("Produce", 1, 2)), history_of(events)]
     assert {number for number, _ in ranked(histories)} == {1}
+
+
+def test_findings_of_the_same_title_are_one() -> None:
+    def make(journal: Journal) -> None:
+        for at_ms in (1, 5, 9):
+            sent: dict[str, Value] = {"members": [f"m{at_ms}"], "reason": "poll timeout"}
+            journal.request("LeaveGroup", at_ms, at_ms + 1, group_id="g", sent=sent)
+
+    ((_, one),) = ranked([history_of(make)])
+    assert one.text.endswith("\nThe same happened 2 times more, the last time at +0.009 s.")
+    assert len(one.seqs) == 3
 
 
 def test_nothing_is_found_in_an_ordinary_run() -> None:
