@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sluice.journal_events import GroupState, Request
 from sluice.protocol.errors import ErrorCode, name_of
-from sluice.trace.described import counted
+from sluice.trace.described import counted, has_failed
 from sluice.trace.findings.history import (
     NS_PER_MS,
     Found,
@@ -19,6 +19,7 @@ from sluice.trace.findings.history import (
     client_of,
     duration,
     grouped,
+    listed,
     number_value,
     seqs,
     text_value,
@@ -60,8 +61,8 @@ class _Member(NamedTuple):
 
     def timeout_ns(self, name: str) -> int:
         """Return the last session or rebalance timeout that it sent; -1 if it is unknown."""
-        values = [number_value(each.sent, name) for each in self.requests]
-        return max((value for value in reversed(values) if value >= 0), default=-1) * NS_PER_MS
+        values = [number_value(each.sent, name) for each in reversed(self.requests)]
+        return next((value for value in values if value >= 0), -1) * NS_PER_MS
 
 
 def find(history: History) -> Iterator[Found]:
@@ -106,7 +107,7 @@ def _rejected(history: History, member: _Member, failed: list[Request], members:
     if 0 < session_ns < gap_ns and last is not None:
         title = f"Client {member.client} expired in group {member.group_id}"
         text += f", {duration(gap_ns)} after its last request to the coordinator. "
-        text += f"session.timeout.ms is {session_ns // NS_PER_MS}. The client was blocked or disconnected meanwhile."
+        text += f"session.timeout.ms is {session_ns // NS_PER_MS}. {_reason(member, last)}"
         return Found("member-expired", "error", title, text, first.received_ns, [last.seq, *shown], names)
     rebalance_ns = member.timeout_ns("rebalance_timeout_ms")
     waited_ns = _rebalance_ns(history, member.group_id, first)
@@ -137,8 +138,16 @@ def _twin(request: Request, member: _Member, members: list[_Member]) -> str:
 
 def _last_contact(member: _Member, before: Request) -> Request | None:
     """Return the last request before one that the coordinator answered without an error."""
-    earlier = [one for one in member.requests if one.received_ns < before.received_ns and not one.error_codes]
+    earlier = [one for one in member.requests if one.received_ns < before.received_ns and not has_failed(one)]
     return earlier[-1] if earlier else None
+
+
+def _reason(member: _Member, last: Request) -> str:
+    """Return why the coordinator got nothing from a member after its last request."""
+    rules = {one.rule_id for one in member.requests if one.received_ns > last.received_ns and one.rule_id}
+    if rules:
+        return f"Fault rule {listed(sorted(rules))} hit its requests since then."
+    return "The consumer ended without leaving the group, was blocked, or was disconnected."
 
 
 def _rebalance_ns(history: History, group_id: str, before: Request) -> int:
@@ -156,7 +165,7 @@ def _rebalance_ns(history: History, group_id: str, before: Request) -> int:
 
 def _silently_expired(history: History, member: _Member) -> Found | None:
     """Return the finding of a member that stopped without a word, so that its group rebalanced."""
-    last = member.requests[-1]
+    last = ([one for one in member.requests if not has_failed(one)] or member.requests)[-1]
     session_ns = member.timeout_ns("session_timeout_ms")
     has_left = last.api == "LeaveGroup" or last.sent.get("member_epoch") in _LEFT_EPOCHS
     if has_left or session_ns <= 0:
@@ -175,7 +184,7 @@ def _silently_expired(history: History, member: _Member) -> Found | None:
     title = f"Client {member.client} expired in group {member.group_id}"
     text = f"Its last request was {last.api} at {history.when(last.received_ns)}; the group removed it at "
     text += f"{history.when(at_ns)}. session.timeout.ms is {session_ns // NS_PER_MS}. "
-    text += "The consumer ended without leaving the group, was blocked, or was disconnected."
+    text += _reason(member, last)
     if session_ns <= _HEARTBEAT_INTERVAL_NS:
         text += " heartbeat.interval.ms (default 3000) has to be below a third of the session timeout."
     names = [member.client, member.group_id, member.member_id]

@@ -1,7 +1,7 @@
 """Requests that a client sent again, and gave up: after how long, and which setting fits.
 
 The client gave up a chain of attempts if the trace continues for longer than its waits between attempts. Otherwise it
-was closed meanwhile, or was still retrying. Errors that are not retriable have another finding.
+was closed meanwhile, or was still retrying. Errors that are not retriable have another finding, and so have heartbeats.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from sluice.trace.findings.history import (
 )
 
 _LEAST = 3  # attempts of an API other than Produce: a client looks things up twice in normal operation
+_PERIODIC = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"})
 _UNKNOWN_WAIT_NS = 2 * NS_PER_S  # twice the highest backoff of Kafka's clients
 _WAITS = 3  # the trace has to continue for so many times the longest wait
 _ROUND_MS = (60_000, 30_000, 10_000, 5_000, 1_000, 500)  # timeouts in configurations are multiples of these
@@ -59,7 +60,7 @@ def _kind(chain: _Chain) -> tuple[str, str, str]:
 
 def _counts(attempts: list[Request]) -> bool:
     last = attempts[-1]
-    if not has_failed(last) or not all(map(is_retriable, last.error_codes)):
+    if last.api in _PERIODIC or not has_failed(last) or not all(map(is_retriable, last.error_codes)):
         return False
     if len(attempts) == 1:
         return last.api == "Produce" and last.answered_ns is not None

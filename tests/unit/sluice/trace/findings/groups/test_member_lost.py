@@ -41,6 +41,13 @@ def expired_silently(journal: Journal) -> None:
     journal.group_state(7_001, "Stable", "PreparingRebalance")
 
 
+def expired_without_answers(journal: Journal) -> None:
+    join(journal)
+    for at_ms in (1_000, 4_000, 7_000):
+        journal.request("Heartbeat", at_ms, ended_ms=at_ms + 1, group_id="g", sent={"member_id": "m"}, rule_id="r")
+    heartbeat(journal, 9_000, UNKNOWN_MEMBER)
+
+
 def polled_too_late(journal: Journal) -> None:
     join(journal)
     journal.group_state(1_000, "Stable", "PreparingRebalance")
@@ -100,6 +107,7 @@ def healthy(journal: Journal) -> None:
 CASES = [
     ("expired", expired, [("member-expired", "error")], "session.timeout.ms is 6000"),
     ("expired without noticing", expired_silently, [("member-expired", "warning")], "its last request was heartbeat"),
+    ("expired as no heartbeat was handled", expired_without_answers, [("member-expired", "error")], "Fault rule r hit"),
     ("polled too late", polled_too_late, [("poll-too-late", "error")], "max.poll.interval.ms=5000"),
     ("left for a late poll", left_too_late, [("poll-too-late", "error")], "max.poll.records"),
     ("left, and stayed connected", left_silently, [("poll-too-late", "warning")], "or it unsubscribed"),

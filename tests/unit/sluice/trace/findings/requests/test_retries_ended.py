@@ -30,6 +30,11 @@ def lookups(count: int) -> Make:
     return make
 
 
+def heartbeats(journal: Journal) -> None:
+    for at_ms in range(0, 500, 100):
+        journal.request("Heartbeat", at_ms, ended_ms=at_ms + 50, group_id="g")
+
+
 def two_batches(journal: Journal) -> None:
     for sequence in (0, 1):
         for at_ms in (1, 200):
@@ -46,6 +51,7 @@ CASES = [
     ("closed while retrying", batches(1, 101, closed_ms=150), 60_000, RETRIES, ""),
     ("a lookup", lookups(4), 60_000, GAVE_UP, "4 x COORDINATOR_NOT_AVAILABLE"),
     ("a lookup that is repeated once", lookups(2), 60_000, [], ""),
+    ("heartbeats are not retries", heartbeats, 60_000, [], ""),
     ("succeeded in the end", batches(1, 101, then_ms=201), 60_000, [], ""),
     ("not retriable", batches(1, 101, error=TOO_LARGE), 60_000, [], ""),
 ]
