@@ -4,6 +4,7 @@ Findings are sorted by severity, then by the order of `FINDERS`, which puts caus
 finding whose names (client, topic, group, rule) are in the text of the failed assertion is one severity higher.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
@@ -78,4 +79,5 @@ def _severity(found: Found, failure: str) -> int:
 
 
 def _is_named(found: Found, failure: str) -> bool:
-    return any(name and name in failure for name in found.names)
+    names = "|".join(re.escape(name) for name in found.names if name)
+    return bool(names) and re.search(rf"(?<![\w-])(?:{names})(?![\w-])", failure) is not None

@@ -33,6 +33,6 @@ def _finding(history: History, client: str, first: Request, lookups: list[Reques
     topics = topics_of(lookups)
     where = f" to {listed(topics)}" if topics else ""
     title = f"Client {client} produced nothing{where}"
-    text = f"It {did} at {history.when(first.received_ns)}, and sent no Produce request. Was it flushed or closed, did "
-    text += "serialization fail, or did the test end within linger.ms?"
+    text = f"It {did} at {history.when(first.received_ns)}, and sent no Produce request. Possible reasons: it was not "
+    text += "flushed or closed, serialization failed, or the test ended within linger.ms."
     return Found("nothing-produced", "warning", title, text, first.received_ns, [first.seq], [client, *topics])

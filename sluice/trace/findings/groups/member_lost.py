@@ -117,7 +117,7 @@ def _rejected(history: History, member: _Member, failed: list[Request], members:
         text += f"max.poll.interval.ms={rebalance_ns // NS_PER_MS}, while it sent heartbeats."
         return Found("poll-too-late", "error", title, text, first.received_ns, shown, names)
     title = f"Client {member.client} is no longer a member of group {member.group_id}"
-    text += f" ({counted(len(failed), 'request')}). It continued with a member id or generation of the past."
+    text += f" ({counted(len(failed), 'request')}). Its member id or generation was not valid any more."
     return Found("member-lost", "warning", title, text, first.received_ns, shown, names)
 
 

@@ -41,7 +41,7 @@ def find(history: History) -> Iterator[Found]:
 
 def _another_group(history: History, group_id: str, other: str, lookup: Request, commit: Request, topic: str) -> Found:
     client = client_of(lookup)
-    title = f"Group {group_id} has no committed offsets of {topic}; group {other} has"
+    title = f"Group {group_id} has no committed offsets of {topic}, but group {other} has some"
     text = f"Client {client} fetched the offsets of group {group_id} at {history.when(lookup.received_ns)}. There were "
     text += "none, so auto.offset.reset applies. Group "
     text += f"{other} had committed at {history.when(commit.received_ns)}: check the group id."

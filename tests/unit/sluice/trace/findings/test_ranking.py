@@ -24,6 +24,11 @@ def events(journal: Journal) -> None:
             "", ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"], id="severity"
         ),
         pytest.param(
+            "another reason",
+            ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"],
+            id="a name that is part of a word",
+        ),
+        pytest.param(
             "client other got nothing",
             ["retries-ended", "not-retriable", "slow-response", "lost-events", "throttled"],
             id="named in the failure",

@@ -32,7 +32,7 @@ def reads(*, commits: bool = False, again: bool = False) -> Make:
 
 
 CASES = [
-    ("another group has them", lookup(-1), 0, ["Group g2 has no committed offsets of t; group g has"]),
+    ("another group has them", lookup(-1), 0, ["Group g2 has no committed offsets of t, but group g has some"]),
     ("it has offsets", lookup(5), 0, []),
     ("no group has them", lookup(-1, commits=False), 0, []),
     ("the same group", lookup(-1, group_id="g"), 0, []),
