@@ -291,7 +291,7 @@ def test_groups_are_collapsed_and_related_lanes_remain(trace: Trace, open_trace:
     page.keyboard.press("n")  # a finding expands its group
     expect(head).to_have_attribute("aria-expanded", "true")
     page.locator("#related").click()
-    expect(page.locator(".label:not(.head)")).to_have_count(2)  # of the test and of the event
+    expect(page.locator(".label:not(.head)")).to_have_count(2)  # of the connection and of its broker
     page.locator("#related").click()
     expect(page.locator(".label", has_text="shop-0 #1")).to_have_count(1)
 

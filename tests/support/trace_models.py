@@ -25,27 +25,15 @@ _BAR_COLUMNS = ("lane", "start", "end", "outcome", "text", "seq", "parked", "thr
 def trace(requests: int = 400, clients: int = 6, title: str = "test_orders_are_read") -> Trace:
     """Return a trace of `requests` requests, 4 ms apart."""
     random = Random(1)
-    lanes = [{"id": "test", "group": "test", "owner": "", "label": "test", "detail": "phases of the test"}]
-    for client in range(clients):
-        for connection in (1, 2):
-            number = client * 2 + connection
-            name = ("shop", "reader", "billing", "audit")[client % 4] + f"-{client}"
-            detail = f"127.0.0.1:{50000 + number}"
-            lanes.append(
-                {"id": f"c{number}", "group": "client", "owner": name, "label": f"{name} #{number}", "detail": detail}
-            )
-    lanes += [
-        {"id": f"b{each}", "group": "broker", "owner": "", "label": f"broker {each}", "detail": ""} for each in range(3)
-    ]
-    lanes += [
-        {"id": f"p{each}", "group": "partition", "owner": "orders", "label": f"orders-{each}", "detail": ""}
-        for each in range(PARTITIONS)
-    ]
-    lanes += [
-        {"id": "g", "group": "group", "owner": "", "label": "readers", "detail": "classic"},
-        {"id": "t", "group": "transaction", "owner": "", "label": "payments", "detail": "transactional id"},
-    ]
-    first_partition = 1 + clients * 2 + 3
+    lanes = [_lane("test", "test", "test")]
+    first_broker = 1 + clients * 2
+    for number in range(1, first_broker):
+        owner = ("shop", "reader", "billing", "audit")[(number - 1) // 2 % 4] + f"-{(number - 1) // 2}"
+        lanes.append(_lane(f"c{number}", "client", f"{owner} #{number}", owner, [first_broker + number % 3]))
+    lanes += [_lane(f"b{each}", "broker", f"broker {each}") for each in range(3)]
+    lanes += [_lane(f"p{each}", "partition", f"orders-{each}", "orders") for each in range(PARTITIONS)]
+    lanes += [_lane("g", "group", "readers"), _lane("t", "transaction", "payments")]
+    first_partition = first_broker + 3
     end = requests * 4000 + 50_000
     texts = ["setup", "call", "Stable", *(f"{api} orders-{each}" for api in _APIS for each in range(PARTITIONS))]
     details: list[list[list[str]]] = []
@@ -162,6 +150,17 @@ def trace(requests: int = 400, clients: int = 6, title: str = "test_orders_are_r
         },
     }
     return msgspec.convert(built, Trace)
+
+
+def _lane(lane_id: str, group: str, label: str, owner: str = "", relates: list[int] | None = None) -> dict[str, object]:
+    return {
+        "id": lane_id,
+        "group": group,
+        "owner": owner,
+        "label": label,
+        "detail": f"the {group} {label}",
+        "relates": relates or [],
+    }
 
 
 def compared(requests: int = 200) -> Trace:

@@ -60,6 +60,7 @@ export class Axis {
     this.canvas = canvas;
     this.seen = seen;
     this.pins = [];
+    this.logs = seen.trace.data.logs.map(([at, level]) => [at, LEVELS.find(([test]) => test.test(level))?.[1] ?? "line-strong"]);
   }
 
   draw(palette, width, scale) {
@@ -103,11 +104,11 @@ export class Axis {
   }
 
   drawLogs() {
-    const { context, palette, seen: { trace, view } } = this;
-    for (const [at, level] of trace.data.logs) {
+    const { context, palette, seen: { view } } = this;
+    for (const [at, colour] of this.logs) {
       const x = view.x(at);
       if (x < 0 || x > this.width) continue;
-      context.fillStyle = palette[LEVELS.find(([test]) => test.test(level))?.[1] ?? "line-strong"];
+      context.fillStyle = palette[colour];
       context.fillRect(x - 0.75, PHASE, 1.5, LOG - 2);
     }
   }

@@ -84,8 +84,10 @@ class Page {
   /** Selects an event, and moves the view until it is visible. */
   select(event) {
     this.choose(event, this.trace.lane[event]);
-    this.selection.cursor = this.trace.until[event];
-    this.reveal([event]);
+    const [start, until] = [this.trace.start[event], this.trace.until[event]];
+    this.open([event]);
+    this.view.reveal(start, until);
+    this.selection.cursor = until - start < this.view.span / 2 ? until : start; // of a long bar, the change at its start
     this.tabs.open("event", ["event", "events", "differences"]);
     this.show();
     setText(byId("announced"), this.inWords(event));
@@ -102,7 +104,8 @@ class Page {
     this.selection.highlighted = [];
   }
 
-  reveal(events) {
+  /** Makes the lanes of events visible. */
+  open(events) {
     const { trace, rows } = this;
     if (events.some((event) => !rows.row(trace.lane[event]))) {
       this.related = null;
@@ -113,9 +116,6 @@ class Page {
       const { group } = trace.lanes[trace.lane[event]];
       if (rows.collapsed.has(group)) this.toggleGroup(group);
     }
-    const starts = events.map((event) => trace.start[event]);
-    const ends = events.map((event) => trace.until[event]);
-    this.view.reveal(Math.min(...starts), Math.max(...ends));
     this.timeline.scrollTo(trace.lane[events[0]]);
   }
 
@@ -127,8 +127,9 @@ class Page {
     this.selection.event = finding.events[0] ?? -1;
     if (finding.events.length) {
       this.selection.lane = this.trace.lane[finding.events[0]];
-      this.reveal(finding.events);
-    } else this.view.reveal(finding.at, finding.at);
+      this.open(finding.events);
+      this.view.focus(Math.min(...finding.events.map((event) => this.trace.start[event])), Math.max(...finding.events.map((event) => this.trace.until[event])));
+    } else this.view.focus(finding.at, finding.at);
     this.selection.cursor = finding.at;
     if (finding.events.length) this.tabs.open("event", ["findings", "event", "state", "differences"]);
     this.show();
@@ -248,8 +249,7 @@ class Page {
   toggleRelated() {
     const lane = this.trace.lanes[this.selection.lane];
     if (!lane) return;
-    this.related = this.related ? null : new Set([lane.number, ...lane.relates,
-      ...this.trace.lanes.filter((each) => each.group === "test" || each.relates.includes(lane.number)).map((each) => each.number)]);
+    this.related = this.related ? null : this.trace.relatedTo(lane.number);
     setAttribute(byId("related"), "aria-pressed", this.related ? "true" : "false");
     this.rearrange();
     this.timeline.scrollTo(lane.number);

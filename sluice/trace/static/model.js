@@ -209,6 +209,12 @@ export class Trace {
     return best;
   }
 
+  /** Returns a lane and those that concern the same thing, in either direction. */
+  relatedTo(number) {
+    const lanes = this.lanes.filter((lane) => lane.relates.includes(number)).map((lane) => lane.number);
+    return new Set([number, ...this.lanes[number].relates, ...lanes]);
+  }
+
   byTime(isWanted) {
     const found = [];
     for (let event = 0; event < this.count; event++) if (isWanted(event)) found.push(event);

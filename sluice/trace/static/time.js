@@ -73,13 +73,18 @@ export class View {
     this.show(start, start + span);
   }
 
-  /** Moves, and zooms if needed, until a range is visible and neither tiny nor cut. */
+  /** Moves until a part of a range is visible, if none is. */
   reveal(from, until) {
-    const isInside = from >= this.start && until <= this.start + this.span;
+    if (from <= this.start + this.span && until >= this.start) return;
+    this.show(from - this.span / 3, from + (this.span * 2) / 3);
+  }
+
+  /** Moves and zooms until a range is visible and not tiny. */
+  focus(from, until) {
     const share = (until - from) / this.span;
-    if (isInside && share > 0.004) return;
-    const middle = (from + until) / 2;
-    const span = share > 0.004 && share < 0.8 ? this.span : Math.max((until - from) * 6, this.end / 200, 2000);
-    this.show(middle - span / 2, middle + span / 2);
+    const isClear = share > 0.004 && share < 0.8;
+    if (isClear && from >= this.start && until <= this.start + this.span) return;
+    const span = isClear ? this.span : Math.max((until - from) * 6, this.end / 200, 2000);
+    this.show((from + until - span) / 2, (from + until + span) / 2);
   }
 }

@@ -101,6 +101,10 @@ export class Timeline {
 
   place(scrollTop, height) {
     const { view, rows, selection, trace } = this.seen;
+    if (this.relatedTo !== selection.lane) {
+      this.relatedTo = selection.lane;
+      this.related = trace.lanes.length ? trace.relatedTo(selection.lane) : new Set();
+    }
     this.labels.parent.style.transform = `translateY(${-scrollTop}px)`;
     this.labels.show(rows.between(scrollTop, scrollTop + height), (row) => (row.lane ? row.lane.number : row.group.id));
     const x = view.x(selection.cursor);
@@ -126,7 +130,10 @@ export class Timeline {
       else this.act.toggleGroup(shown.group.id);
     });
     const update = (row) => {
-      if (row.lane) setAttribute(button, "aria-current", row.lane.number === this.seen.selection.lane ? "true" : null);
+      if (row.lane) {
+        setAttribute(button, "aria-current", row.lane.number === this.seen.selection.lane ? "true" : null);
+        button.classList.toggle("related", this.related.has(row.lane.number));
+      }
       if (shown === row) return;
       shown = row;
       button.classList.toggle("head", !row.lane);
