@@ -5,7 +5,6 @@ import { BAR_HEIGHT, barTop } from "./rows.js";
 import { roundStep } from "./time.js";
 
 const TINY = 4; // a narrower bar is a plain line
-const LETTER = 6.1; // width of a letter, nearly
 const LEAST_TEXT = 34;
 const MARK_WIDTH = 11;
 const TICK_WIDTH = 110; // at least, between two lines
@@ -19,6 +18,7 @@ export class Drawing {
     this.canvas = canvas;
     this.seen = seen;
     this.context = canvas.getContext("2d", { alpha: false });
+    this.widths = new Map(); // of texts, which are measured once
   }
 
   size(width, height, scale) {
@@ -168,11 +168,21 @@ export class Drawing {
 
   drawText(text, x, y, room) {
     const { context, palette } = this;
-    const letters = Math.floor(room / LETTER);
     context.fillStyle = palette.ink;
     context.font = FONT;
     context.textBaseline = "middle";
-    context.fillText(text.length > letters ? `${text.slice(0, Math.max(letters - 1, 1))}…` : text, x, y + BAR_HEIGHT / 2 + 0.5);
+    context.fillText(this.cut(text, room), x, y + BAR_HEIGHT / 2 + 0.5);
+  }
+
+  /** Shortens a text to the room for it. */
+  cut(text, room) {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      width = this.context.measureText(text).width;
+      this.widths.set(text, width);
+    }
+    if (width <= room) return text;
+    return `${text.slice(0, Math.max(Math.floor((room / width) * text.length) - 1, 1))}…`;
   }
 
   drawOutline(x, y, width, colour, dash) {

@@ -43,6 +43,8 @@ class Page {
     enableKeys(this);
     this.timeline.resized();
     this.rearrange();
+    if (trace.findings.length) this.selectFinding(0);
+    this.showActive();
   }
 
   describe() {
@@ -136,11 +138,13 @@ class Page {
     setText(byId("announced"), `Finding ${number + 1} of ${this.trace.findings.length}: ${finding.title}`);
   }
 
-  /** The first finding when the page opens: the whole trace stays visible. */
-  showFirst() {
-    const { length } = this.trace.findings[0].events;
-    this.selectFinding(0);
-    if (length) this.fit();
+  /** Without the idle time before and after the clients. */
+  showActive() {
+    const [from, until] = this.trace.active();
+    const margin = (until - from) * 0.03;
+    if (until - from > this.trace.end * 0.85) this.view.fit();
+    else this.view.show(from - margin, until + margin);
+    this.timeline.request();
   }
 
   selectLane(lane) {
@@ -272,9 +276,7 @@ class Page {
 }
 
 async function open() {
-  const trace = new Trace(await decode(byId("trace").textContent));
-  const page = new Page(trace);
-  if (trace.findings.length) page.showFirst();
+  new Page(new Trace(await decode(byId("trace").textContent)));
   document.documentElement.dataset.ready = "true";
 }
 

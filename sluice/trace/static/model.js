@@ -209,6 +209,19 @@ export class Trace {
     return best;
   }
 
+  /** Returns the time from the first request to the failure, or to the last request. */
+  active() {
+    const failed = this.data.failure?.at ?? -1;
+    const last = failed < 0 ? Infinity : failed;
+    let [from, until] = [Infinity, failed];
+    for (let bar = 0; bar < this.firstMark; bar++) {
+      if (this.lanes[this.lane[bar]].group !== "client" || this.start[bar] > last) continue;
+      from = Math.min(from, this.start[bar]);
+      until = Math.max(until, this.start[bar]);
+    }
+    return from < until ? [from, until] : [0, this.end];
+  }
+
   /** Returns a lane and those that concern the same thing, in either direction. */
   relatedTo(number) {
     const lanes = this.lanes.filter((lane) => lane.relates.includes(number)).map((lane) => lane.number);
