@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 
 import pytest
 
+from sluice.errors import ConfigError, ProxyError, SluiceError
+
 from .observers import add_options, observe_tests
 
 if TYPE_CHECKING:
@@ -167,8 +169,6 @@ def _set_variable(config: pytest.Config, name: str, value: str) -> None:
 
 @contextmanager
 def _skipped_without_own_broker() -> Iterator[None]:
-    from sluice.errors import ProxyError
-
     try:
         yield
     except ProxyError as error:
@@ -193,8 +193,6 @@ def _options(item: pytest.Item) -> "BrokerOptions":
 
 @contextmanager
 def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
-    from sluice.errors import SluiceError
-
     try:
         yield
     except SluiceError as error:
@@ -238,7 +236,6 @@ def _session_broker(item: pytest.Item) -> "SyncBroker | None":
 
 def _apply_options(item: pytest.Item, broker: "SyncBroker") -> None:
     from sluice.embedded.options import RUNNING_BROKER_OPTIONS, applied
-    from sluice.errors import ConfigError
 
     with _failing_without_traceback(item):
         options = _options(item)
@@ -266,7 +263,7 @@ def pytest_runtest_makereport(
         error = call.excinfo.value
         if not item.config.getoption("fulltrace"):
             _hide_internal_frames(error)
-        if os.environ.get(_UPSTREAM) and _needs_own_broker(error):
+        if os.environ.get(_UPSTREAM) and isinstance(error, ProxyError):
             skip = pytest.skip.Exception(_skip_reason(error)).with_traceback(error.__traceback__)
             call.excinfo = pytest.ExceptionInfo.from_exception(skip)
     report = yield
@@ -277,15 +274,9 @@ def pytest_runtest_makereport(
     return report
 
 
-def _needs_own_broker(error: BaseException) -> bool:
-    errors = sys.modules.get("sluice.errors")  # without an error, it is not loaded
-    return errors is not None and isinstance(error, errors.ProxyError)
-
-
 def _hide_internal_frames(error: BaseException) -> None:
     """End the traceback of an error for users at their own line, as `__tracebackhide__` in each function would."""
-    errors = sys.modules.get("sluice.errors")  # without an error, it is not loaded
-    if errors is None or not isinstance(error, errors.SluiceError):
+    if not isinstance(error, SluiceError):
         return
     entry, own = error.__traceback__, None
     while entry is not None:

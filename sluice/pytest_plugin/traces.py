@@ -4,18 +4,20 @@ The trace is written when the test fails, so that the report can name the file, 
 """
 
 import logging
+from collections import deque
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
-from _pytest.logging import caplog_records_key  # the fixture caplog would have to be requested by the test
 
 from sluice.embedded.traces import started
+from sluice.embedded.traces.files import write_in_folder
 from sluice.embedded.traces.recorded_test import RecordedPhase, RecordedTest, failure_of
 from sluice.errors import SluiceError
 
 _FOLDER = "sluice-traces"
 _SECTION = "sluice trace"
+_MOST_LOG_LINES = 2000  # the last ones; more would not be read, and make the file large
 
 
 class _Test(RecordedTest):
@@ -25,7 +27,17 @@ class _Test(RecordedTest):
         self.has_failed = False
         self.events: Sequence[started.Recorded] = ()
         self.problem = ""
-        self.logs: dict[str, list[logging.LogRecord]] = {}  # by phase
+
+
+class _Log(logging.Handler):
+    """The log records of a test that pass the levels of their loggers, as caplog has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: deque[logging.LogRecord] = deque(maxlen=_MOST_LOG_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
 
 
 MARKS = pytest.StashKey[started.Marks]()  # when the test began
@@ -37,6 +49,16 @@ class Traces:
         self._recorder = recorder
         self._folder = folder
         self._keeps_passed = keeps_passed
+        self._log = _Log()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        root = logging.getLogger()
+        root.addHandler(self._log)
+        try:
+            return (yield)
+        finally:
+            root.removeHandler(self._log)
 
     @pytest.hookimpl(wrapper=True)  # after the teardown of fixtures, before the broker of the session is reset
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
@@ -55,8 +77,7 @@ class Traces:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "setup":
-            test = item.stash[_TEST] = _Test(item.nodeid, item.stash[MARKS])
-            test.logs = item.stash.get(caplog_records_key, {})
+            item.stash[_TEST] = _Test(item.nodeid, item.stash[MARKS])
         test = item.stash[_TEST]
         test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
         if report.failed:
@@ -69,6 +90,8 @@ class Traces:
             written = self._write(item.config, test)
             if report.failed and written:
                 report.sections.append((_SECTION, written))
+        if call.when == "teardown":
+            self._log.records.clear()
         return report
 
     def _is_kept(self, test: _Test) -> bool:
@@ -83,9 +106,9 @@ class Traces:
     def _write(self, config: pytest.Config, test: _Test) -> str:
         if not test.events:
             return test.problem
-        test.log_records = [record for records in test.logs.values() for record in records]
+        test.log_records = [*self._log.records]
         try:
             folder = self._folder or config._tmp_path_factory.getbasetemp() / _FOLDER  # type: ignore[attr-defined]
         except Exception as error:  # without the plugin tmpdir, or without a place for its folders
             return f"no folder for the trace: {error!r}; set --kafka-trace-dir"
-        return test.write(folder, test.events, has_passed=not test.has_failed)
+        return write_in_folder(folder, test, test.events, has_passed=not test.has_failed)

@@ -6,6 +6,7 @@ from pathlib import Path
 from sluice.errors import SluiceError
 
 from . import started
+from .files import write_file, write_in_folder
 from .recorded_test import RecordedTest, failure_of
 
 FOLDER = "SLUICE_TRACE"
@@ -14,7 +15,7 @@ _NOTE = "sluice trace: "
 
 def write_trace(broker: started.Recordable, path: "os.PathLike[str] | str") -> None:
     try:
-        RecordedTest("").write_file(Path(path), [broker._recorded()])
+        write_file(Path(path), RecordedTest(""), [broker._recorded()])
     except OSError as error:
         raise SluiceError(f"{os.fspath(path)}: cannot write the trace: {error.strerror or error}") from None
 
@@ -40,4 +41,4 @@ def note_trace(broker: started.Recordable, error: Exception, name: str, test_fil
         before = sum(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))  # of inner blocks
         test = RecordedTest(f"{name}-{before + 1}" if before else name)
         test.failure = failure_of(error, test_file)
-        error.add_note(f"{_NOTE}{test.write(Path(folder), [recorded])}")
+        error.add_note(f"{_NOTE}{write_in_folder(Path(folder), test, [recorded])}")

@@ -395,7 +395,10 @@ def loaded(folder: Path, files: Mapping[str, str]) -> str:
 def test_unused_plugin_imports_only_itself(tmp_path: Path) -> None:
     test = "def test_it(tmp_path): ...\ndef test_fails(): assert False\n"
     plugin = ["sluice.pytest_plugin", "sluice.pytest_plugin.observers", "sluice.pytest_plugin.traces"]
-    traces = ["sluice.embedded", *(f"sluice.embedded.traces{name}" for name in ("", ".recorded_test", ".started"))]
+    traces = [
+        "sluice.embedded",
+        *(f"sluice.embedded.traces{name}" for name in ("", ".files", ".recorded_test", ".started")),
+    ]
     own = ["sluice", "sluice._version", *traces, "sluice.errors", *plugin, "sluice.version"]
     assert loaded(tmp_path, {"test_it.py": test}) == str(own)
 
