@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult
 from sluice.audit.probes import Probe
-from sluice.audit.report.files import make_folder, write_report
+from sluice.audit.report.files import make_folder
 from sluice.audit.report.words import style_of
 from sluice.audit.runs import Budget, audit
 from sluice.audit.subjects import Subject
@@ -20,7 +19,8 @@ from sluice.embedded.upstream import Upstream
 
 from .progress_screen import open_screen
 from .selection import chosen_probes, chosen_subjects
-from .text import could_not_be_run, summary, summary_json
+from .text import could_not_be_run
+from .written import write_and_print
 
 
 def measure(
@@ -45,8 +45,7 @@ def measure(
     result, stopped = _measured(who, what, budget, seed, out, real)
     if stopped and not any(subject.verdicts for subject in result.subjects):
         raise click.ClickException("stopped by a signal before anything was measured")
-    files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
-    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, out)))
+    write_and_print(result, out, out, output_format)
     for name in could_not_be_run(result):
         click.echo(f"{name}: no verdict; its runs failed", err=True)
     found = _found(result, fails_on)

@@ -6,10 +6,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.report.comparison import Kind
 from sluice.audit.report.comparison import compare as compared
-from sluice.audit.report.files import read_report, write_report
+from sluice.audit.report.files import read_report
 from sluice.audit.runs.judge_again import judge_again
 from sluice.audit.runs.observation_files import observation_file, read_observations
 from sluice.errors import ConfigError, SluiceError
@@ -17,7 +16,8 @@ from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
 from .selection import chosen_settings
-from .text import comparison, summary, summary_json
+from .text import comparison
+from .written import write_and_print
 
 
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
@@ -32,8 +32,7 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
 
 def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path | None, output_format: str) -> None:
     result = judge_again(read_report(report), report, chosen_settings(settings, like))
-    files = write_report(result, out or report, {each.id: each.text for each in STATEMENTS.values()})
-    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, report)))
+    write_and_print(result, out or report, report, output_format)
 
 
 def journal(report: Path, file: Path, subject: str | None, probe: str | None, repetition: int) -> None:

@@ -33,11 +33,13 @@ _SIGNS = {Kind.WORSE: ("✕", "red"), Kind.BETTER: ("✓", "green"), Kind.UNDECI
 _MOST_PROBLEMS = 3
 
 
-def summary(result: AuditResult, files: Sequence[Path], measured: Path) -> Iterator[str]:
+def summary(result: AuditResult, files: Sequence[Path], traces: Sequence[Path], measured: Path) -> Iterator[str]:
     """Yield the lines of a summary, colored on a terminal; `measured` is the folder with the observations."""
     for subject in result.subjects:
         yield from _subject(subject, measured)
         yield ""
+    if traces:
+        yield f"traces of deviations and findings: {len(traces)} in {traces[0].parent}"
     yield f"report: {', '.join(map(str, files))}"
 
 

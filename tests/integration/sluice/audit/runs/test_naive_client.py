@@ -31,7 +31,7 @@ def test_three_worst_faults_of_a_naive_producer_are_the_first_three_lines() -> N
         (throttle,) = (verdict for verdict in result.subjects[0].verdicts if verdict.statement == "KIP-13/20")
         if throttle.state is not State.INCONCLUSIVE:
             break
-    title, *lines = (click.unstyle(line).strip() for line in summary(result, [], Path()))
+    title, *lines = (click.unstyle(line).strip() for line in summary(result, [], [], Path()))
     assert title.startswith("naive_producer.py")
     assert {line.partition(":")[0] for line in lines[:2]} == {"! Storm of connections", "! Storm of requests"}
     if throttle.state is State.INCONCLUSIVE:

@@ -103,7 +103,7 @@ def test_largest_deviations_of_a_kind_come_first_and_fit_the_first_screen() -> N
 def summary_lines(verdicts: list[Verdict]) -> list[str]:
     """Return the words in the lines of the summary that name statements."""
     result = AuditResult(sluice="1", began="", machine="", subjects=[subject("app", "1", *verdicts)])
-    lines = [click.unstyle(line) for line in summary(result, [], Path())]
+    lines = [click.unstyle(line) for line in summary(result, [], [], Path())]
     return [next((word for word in line.split() if word.startswith("KIP-")), "") for line in lines]
 
 
