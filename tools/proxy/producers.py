@@ -31,7 +31,11 @@ def _settle(outcome: Outcome, error: object, offset: int) -> None:
 
 
 class ConfluentProducer:
-    """An idempotent producer of librdkafka; with a transactional id, a transactional one."""
+    """An idempotent producer of librdkafka; with a transactional id, a transactional one.
+
+    If connections are lost, with and without a proxy, abort_transaction may end it by a fatal INVALID_TXN_STATE: it
+    sends EndTxn for a transaction that the coordinator does not know or has completed.
+    """
 
     def __init__(self, bootstrap: str, transactional_id: str | None = None) -> None:
         config: dict[str, Any] = {
@@ -121,7 +125,11 @@ class KafkaPythonProducer:
         self._producer = await self._call(lambda: kafka.KafkaProducer(**self._config))
 
     async def _call(self, call: Callable[[], Any]) -> Any:
-        """Call what may block in a thread; commit_transaction may block forever after a lost response."""
+        """Call what may block in a thread.
+
+        commit_transaction may block forever if the connection to the coordinator fails: the sender has taken EndTxn
+        from its queue, and returns it only if no coordinator is known. This happens without a proxy, too.
+        """
         try:
             return await asyncio.wait_for(asyncio.to_thread(call), _CALL_S)
         except KafkaPythonError as error:
