@@ -26,8 +26,8 @@ RULE = Rule(
     citation=Citation(
         where="Authorization and ACLs",
         url="https://kafka.apache.org/documentation/#security_authz",
-        words="By default, if no ResourcePatterns match a specific Resource R, then R has no associated ACLs, and therefore "
-        "no one other than super users is allowed to access R.",
+        words="By default, if no ResourcePatterns match a specific Resource R, then R has no associated ACLs, and "
+        "therefore no one other than super users is allowed to access R.",
     ),
     remedy=Remedy(
         java="kafka-acls --add; stop at an AuthorizationException",
