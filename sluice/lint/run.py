@@ -5,6 +5,7 @@ which groups the events, has the same result (`sluice/spark/lint`).
 """
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,34 +33,32 @@ class Fold:
         self.groups: dict[str, GroupFacts] = {}
         self.events = self.lost = 0
 
-    def take(self, taken: Iterable[AnyEvent]) -> None:
-        """Add events."""
+    def take(self, taken: Iterable[AnyEvent], scope: Scope | None = None) -> None:
+        """Add events: to the facts of clients and groups, or to those of one scope.
+
+        The events of a client are added together, because its facts are then in the processor's cache.
+        """
+        of_clients: defaultdict[tuple[str, str, str], list[ClientEvent]] = defaultdict(list)
+        of_groups: defaultdict[str, list[Request | GroupState]] = defaultdict(list)
         for event in taken:
             self.events += 1
-            if isinstance(event, ClientEvent):
-                self.take_of_client(event)
+            if scope is not Scope.GROUP and isinstance(event, ClientEvent):
+                of_clients[event.client_id, event.software_name, event.software_version].append(event)
             if isinstance(event, Request | GroupState):
-                if event.group_id:
-                    self.take_of_group(event)
+                if event.group_id and scope is not Scope.CLIENT:
+                    of_groups[event.group_id].append(event)
             elif isinstance(event, Gap):
                 self.lost += event.lost
-
-    def take_of_client(self, event: ClientEvent) -> None:
-        """Add an event to the facts of its client."""
-        key = event.client_id, event.software_name, event.software_version
-        facts = self.clients.get(key)
-        if facts is None:
-            facts = self.clients[key] = ClientFacts(ClientKey(*key))
-        name = event.api if isinstance(event, Request) else str(event.__struct_config__.tag)
-        for handle in facts.dispatch[name]:
-            handle(event)
-
-    def take_of_group(self, event: Request | GroupState) -> None:
-        """Add an event to the facts of its group."""
-        facts = self.groups.get(event.group_id)
-        if facts is None:
-            facts = self.groups[event.group_id] = GroupFacts(event.group_id)
-        facts.take(event)
+        for key, events in of_clients.items():
+            client = self.clients.get(key)
+            if client is None:
+                client = self.clients[key] = ClientFacts(ClientKey(*key))
+            client.take(events)
+        for group_id, requests in of_groups.items():
+            group = self.groups.get(group_id)
+            if group is None:
+                group = self.groups[group_id] = GroupFacts(group_id)
+            group.take(requests)
 
     def judged(self, rules: Rules) -> Iterator[Judged]:
         for client in self.clients.values():

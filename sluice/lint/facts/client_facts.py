@@ -1,5 +1,8 @@
 """All facts of one client: a composition of the domains."""
 
+from collections.abc import Iterable
+
+from sluice.journal_events import ClientEvent, Request
 from sluice.lint.clients import ClientKey
 
 from .committing import Committing
@@ -35,3 +38,11 @@ class ClientFacts:
             *(self.fetching, self.committing, self.joining, self.transactions),
         )
         self.dispatch = Dispatch(self.domains)
+
+    def take(self, events: Iterable[ClientEvent]) -> None:
+        """Add events, in the order of the journal."""
+        dispatch = self.dispatch
+        for event in events:
+            name = event.api if isinstance(event, Request) else str(event.__struct_config__.tag)
+            for handle in dispatch[name]:
+                handle(event)

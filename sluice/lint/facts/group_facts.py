@@ -1,5 +1,7 @@
 """All facts of one group: a composition of the domains."""
 
+from collections.abc import Iterable
+
 from sluice.journal_events import GroupState, Request
 from sluice.lint.clients import ClientKey
 
@@ -22,8 +24,10 @@ class GroupFacts:
         self.domains: tuple[Domain, ...] = (self.membership,)
         self.dispatch = Dispatch(self.domains)
 
-    def take(self, event: Request | GroupState) -> None:
-        for handle in self.dispatch[event.api if isinstance(event, Request) else "group-state"]:
-            handle(event)
-        if isinstance(event, Request) and len(self.clients) < _MOST_CLIENTS:
-            self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None
+    def take(self, events: Iterable[Request | GroupState]) -> None:
+        """Add events, in the order of the journal."""
+        for event in events:
+            for handle in self.dispatch[event.api if isinstance(event, Request) else "group-state"]:
+                handle(event)
+            if isinstance(event, Request) and len(self.clients) < _MOST_CLIENTS:
+                self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None

@@ -21,7 +21,7 @@ import msgspec
 from pyarrow import parquet
 
 from sluice.errors import SluiceError
-from sluice.journal_events import AnyEvent, ClientEvent, GroupState, Request, decode, decode_lines
+from sluice.journal_events import AnyEvent, decode, decode_lines
 from sluice.lint.facts.topics import TopicFacts, Topics
 from sluice.lint.findings import Judged
 from sluice.lint.registry import all_rules
@@ -217,16 +217,8 @@ def _fold(fold: Fold, bundle: Bundle) -> list[tuple[bytes, str]]:
         events = decode_lines(lines)
     except msgspec.DecodeError:
         events = list(_valid(lines, invalid))
-    if bundle.scope is Scope.CLIENT:
-        for event in events:
-            if isinstance(event, ClientEvent):
-                fold.take_of_client(event)
-    else:
-        for event in events:
-            if isinstance(event, Request | GroupState):
-                fold.take_of_group(event)
-        invalid.clear()  # they are also among those of the client
-    return invalid
+    fold.take(events, bundle.scope)
+    return [] if bundle.scope is Scope.GROUP else invalid  # those of a group are also among those of a client
 
 
 def _valid(lines: bytes, invalid: list[tuple[bytes, str]]) -> Iterator[AnyEvent]:
