@@ -10,6 +10,7 @@ from sluice.journal_events import Event
 from .examples import Examples
 
 _NS_PER_S = 1_000_000_000
+_LEAST_S = 0.001  # in words: the resolution of the journal
 _MOST_SOURCES = 1024
 
 
@@ -55,4 +56,4 @@ class Burst:
 
     @property
     def in_words(self) -> str:
-        return f"{self.size:,} within {self.fastest_ns / _NS_PER_S:.2g} s"
+        return f"{self.size:,} within {max(self.fastest_ns / _NS_PER_S, _LEAST_S):.2g} s"
