@@ -35,8 +35,9 @@ class Descendants:
         self._is_over.set()
         self._thread.join()
 
-    @property
     def cpu_s(self) -> float:
+        """Return the CPU time so far."""
+        self._sample()
         return sum(each.cpu_s for each in self.used.values())
 
     def most_bytes(self, name: str) -> int:
