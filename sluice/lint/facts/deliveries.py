@@ -85,7 +85,7 @@ class Deliveries(Domain):
         self._distinct: dict[int, bool] = {}  # by connection: whether a failed batch and the one before it differ
         self._held: dict[int, bool] = {}  # by connection: its response was delayed; whether its content is its own
         self._connected: dict[int, tuple[int, int]] = {}  # by broker: the newest connection, and when it was new
-        self._early: dict[int, list[Identity | None]] = {}  # by connection, of the newest ones: their first batches
+        self._early: dict[int, list[TopicPartition]] = {}  # by connection, of the newest ones: their first batches
         self._recorded: set[int] = set()  # those of them that have had fewer
 
     def handlers(self) -> Handlers:
@@ -162,7 +162,7 @@ class Deliveries(Domain):
     def _record(self, event: Request) -> None:
         early = self._early.get(event.connection)
         if early is not None and len(early) < _EARLY_REQUESTS:
-            early.append(identity_of(event))
+            early += event.partitions
         else:
             self._recorded.discard(event.connection)
 
@@ -175,9 +175,7 @@ class Deliveries(Domain):
         left_ns = event.at_ns if held.answered_ns is None else self._replaced_ns(held, event)
         if left_ns - held.received_ns >= _HELD_NS:
             self._abandon(held, left_ns, is_again=False)
-            identity = identity_of(held)
-            is_retried = any(number > event.connection and identity in early for number, early in self._early.items())
-            if not is_retried and not held.error_codes:
+            if not held.error_codes and not self._is_retried(held):
                 self._fail(held, left_ns)
 
     def _replaced_ns(self, held: Request, closed: ConnectionClosed) -> int:
@@ -185,6 +183,14 @@ class Deliveries(Domain):
         connection, connected_ns = self._connected.get(closed.broker, (NO_ID, 0))
         is_replaced = connection > closed.connection and held.received_ns < connected_ns
         return connected_ns if is_replaced and closed.at_ns - held.at_ns <= _AT_ONCE_NS else 0
+
+    def _is_retried(self, held: Request) -> bool:
+        """Return whether a newer connection already had the batch, or one with its first record."""
+        return any(
+            number > held.connection and any(_may_contain(now, one) for now in early)
+            for number, early in self._early.items()
+            for one in held.partitions
+        )
 
     def _abandon(self, held: Request, left_ns: int, *, is_again: bool) -> None:
         timeout_ms = held.sent.get("timeout_ms", 0)
@@ -233,10 +239,13 @@ class Deliveries(Domain):
 
 def _may_contain(now: TopicPartition, failed: TopicPartition) -> bool:
     """Return whether a batch may have the first record of another one, which failed."""
+    if now.topic != failed.topic or now.batch is None or failed.batch is None:
+        return False
+    if failed.producer_id >= 0:
+        is_same = (now.producer_id, now.producer_epoch) == (failed.producer_id, failed.producer_epoch)
+        return is_same and now.partition == failed.partition and now.base_sequence == failed.base_sequence
     if failed.record_hashes and failed.record_hashes[0] in now.record_hashes:
         return True
-    assert now.batch is not None, "compared only with batches"
-    assert failed.batch is not None, "only batches are kept"
     is_whole = now.batch.records == len(now.record_hashes)  # hashes are those of the first 64 records
     return not is_whole and (
         now.batch.first_timestamp_ms <= failed.batch.max_timestamp_ms

@@ -1,5 +1,6 @@
 """Waits before retries, in rows: one row per streak of failures, as `sluice.audit.judge.fit` reads them."""
 
+from collections.abc import Sequence
 from random import Random  # noqa: TID251  (seeded: the same waits give the same fit)
 from statistics import median
 from typing import NamedTuple
@@ -24,6 +25,8 @@ _SURELY = 0.7  # share of the resamples of the waits that must agree
 # much for a fit.
 _LATE_FROM, _TIGHT_MS, _MOSTLY = 5, 20.0, 0.9
 _STEPS = 8  # Kafka's default backoff reaches its maximum after five waits
+# A wait that doubles twice, with any jitter of Kafka's or librdkafka's, is then at least twice as long as the first.
+_GROWN, _LEAST_ROWS = 1.5, 4
 _NS_PER_US, _US_PER_MS = 1000, 1000
 
 
@@ -97,7 +100,15 @@ class Rows:
         late = [waited_ms for row in rows for waited_ms in row[_LATE_FROM:]]
         if len(late) >= _LEAST_WAITS and sum(waited_ms < _TIGHT_MS for waited_ms in late) >= _MOSTLY * len(late):
             return Constant(median(late), waits)
+        if _stays_short(rows):
+            return Constant(median(waited_ms for row in rows for waited_ms in row), waits)
         found = fit(rows, Random(waits))  # noqa: S311  (resampling needs no secure randomness)
         if found is None or found.model != CONSTANT or found.confidence < _SURELY:
             return None
         return Constant(found.base_ms, waits)
+
+
+def _stays_short(rows: Sequence[Sequence[float]]) -> bool:
+    """Return whether the third wait is hardly longer than the first in nearly all rows."""
+    short = sum(row[_LEAST_STEPS - 1] < _GROWN * row[0] for row in rows)
+    return len(rows) >= _LEAST_ROWS and short >= _MOSTLY * len(rows)

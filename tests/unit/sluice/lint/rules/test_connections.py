@@ -157,8 +157,8 @@ class TestReconnects:
         assert texts(self.RULE, refused_versions((1000,) * 8, healthy_from_ms=-60_000)) == []
 
     def test_at_the_maximum_are_no_constant_ones_if_the_first_may_be_missing(self) -> None:
-        assert texts(self.RULE, refused_versions((800,) * 8)) == []
-        assert texts(self.RULE, refused_versions((800,) * 8, healthy_from_ms=-60_000))
+        assert texts(self.RULE, refused_versions((700,) * 8)) == []
+        assert texts(self.RULE, refused_versions((700,) * 8, healthy_from_ms=-60_000))
 
     def test_without_a_wait_are_a_storm(self) -> None:
         (found,) = texts(self.RULE, answered_versions((0.1,) * 250))

@@ -104,7 +104,7 @@ def abandoned(waited_ms: float, timeout_ms: int, *, again: bool = True, until_ms
     return made
 
 
-def late_response(waited_ms: float) -> Journal:
+def late_response(waited_ms: float, *, is_merged: bool = False) -> Journal:
     """Return a journal in which the broker, which delays two responses, detects only then that the client has left.
 
     The retry is received, and its event recorded, before the delayed response is written.
@@ -114,7 +114,11 @@ def late_response(waited_ms: float) -> Journal:
         one = made.connection(at_ms, at_ms + 2001, answers=True, by_client=True)
         made.batch(at_ms + 1, at_ms + 2000, batch=batch(at_ms), sent=ALL, connection=one, records=[f"{at_ms}"])
         other, began_ms = made.connection(at_ms + waited_ms, answers=True), at_ms + waited_ms + 2
-        made.batch(began_ms, began_ms + 1, batch=batch(at_ms), sent=ALL, connection=other, records=[f"{at_ms}"])
+        again, hashes = (
+            batch(at_ms, records=19 if is_merged else 10),
+            [f"{at_ms}", "more"] if is_merged else [f"{at_ms}"],
+        )
+        made.batch(began_ms, began_ms + 1, batch=again, sent=ALL, connection=other, records=hashes)
     for at_ms in range(6000, 12_000, 500):
         made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=ALL, records=[f"{at_ms}"])
     return made
@@ -301,6 +305,10 @@ def test_without_hashes_the_rule_names_what_to_record() -> None:
         "retries-disabled",
         "Set sluice.journal.record.hashes=true, or enable idempotence in the producer.",
     )
+
+
+def test_a_retry_in_a_larger_batch_before_the_delayed_response_is_one() -> None:
+    assert texts("delivery-timeout-too-short", late_response(500, is_merged=True)) == []
 
 
 def test_an_error_that_is_not_retriable_needs_no_retry() -> None:

@@ -62,6 +62,7 @@ def test_growing_waits(draw: Draw, shape: tuple[int, int]) -> None:
         pytest.param(constant(100), 100, id="without jitter"),
         pytest.param(constant(100, 0.2), 100, id="with jitter"),
         pytest.param(constant(2), 4, id="in a tight loop"),
+        pytest.param(kip_580(100, 100), 100, id="whose base is the maximum"),
     ],
 )
 def test_constant_waits(draw: Draw, about_ms: float) -> None:
