@@ -19,7 +19,9 @@ from sluice.protocol.errors import ErrorCode
 from .domain import Domain, Handlers
 from .measures.examples import Examples
 
-_MOST_FAILED, _MOST_ABANDONED, _MOST_CONNECTIONS, _MOST_HOSTS = 1024, 64, 1024, 1024
+# Each batch is compared with all failed ones, so these are few; the oldest are forgotten.
+_MOST_FAILED = 64
+_MOST_ABANDONED, _MOST_CONNECTIONS, _MOST_HOSTS = 64, 1024, 1024
 _NS_PER_MS = 1_000_000
 _HELD_NS, _AT_ONCE_NS = 50 * _NS_PER_MS, 20 * _NS_PER_MS
 # Five times Kafka's longest default wait before a retry (retry.backoff.max.ms). A producer that sends other batches for
