@@ -21,8 +21,8 @@ from .measures.waits import Row, Rows
 from .topics import Topics
 
 _MOST_OPEN, _MOST_SUBJECTS, _MOST_SOURCES, _MOST_TOPICS = 1024, 64, 64, 1024
-# A topic that is created automatically is known to the first or second retry.
-_APPEARS_WITHIN_NS = 2_000_000_000
+# A topic that is created automatically is known to the first or second retry, which franz-go sends after 5 s.
+_APPEARS_WITHIN_NS = 6_000_000_000
 _NS_PER_US = 1000
 # The APIs whose retries the audit expects to have growing waits (kip580.py). A consumer repeats automatic commits and
 # fetches anyway, and static waits are right for JoinGroup, SyncGroup, ListOffsets and InitProducerId.
@@ -103,10 +103,10 @@ class _Open:
     row: the waits before its retries
     """
 
-    __slots__ = ("broker", "codes", "ended_ns", "row")
+    __slots__ = ("broker", "ended_ns", "row")
 
-    def __init__(self, event: Request, ended_ns: int, row: Row) -> None:
-        self.broker, self.codes, self.ended_ns, self.row = event.broker, event.error_codes, ended_ns, row
+    def __init__(self, broker: int, ended_ns: int, row: Row) -> None:
+        self.broker, self.ended_ns, self.row = broker, ended_ns, row
 
 
 class Retries(Domain):
@@ -128,12 +128,13 @@ class Retries(Domain):
         self.refused: dict[tuple[str, int, str], Refusals] = {}
         self.logins = Refusals()
         self._created: set[str] = set()
+        self._unknown_ns: dict[str, int] = {}  # by topic: when it was unknown for the first time
         self._appeared: dict[str, Example] = {}
         self._open: dict[Identity, _Open] = {}
         self._last_ns = 0
 
     def handlers(self) -> Handlers:
-        return {EVERY_REQUEST: self._request, "CreateTopics": self._create}
+        return {EVERY_REQUEST: self._request, "CreateTopics": self._create, "Metadata": self._metadata}
 
     def contribute(self, topics: Topics) -> None:
         for topic in self._created:
@@ -145,6 +146,22 @@ class Retries(Domain):
         if len(self._created) < _MOST_TOPICS:
             self._created.update(one.topic for one in event.partitions)
 
+    def _metadata(self, event: Request) -> None:
+        """Note topics that were unknown to a request that allows auto creation, and are known shortly after that."""
+        if event.error_codes:
+            self._note_unknown(event)
+        elif self._unknown_ns:
+            for one in event.partitions:
+                unknown_ns = self._unknown_ns.pop(one.topic, None)
+                if unknown_ns is not None and event.received_ns - unknown_ns < _APPEARS_WITHIN_NS:
+                    self._appeared.setdefault(one.topic, Example(event.seq, event.at_ns, event.attempt_key))
+
+    def _note_unknown(self, event: Request) -> None:
+        may_create = event.sent.get("allow_auto_topic_creation") and not _UNKNOWN.isdisjoint(event.error_codes)
+        has_room = len(self._unknown_ns) + len(self._appeared) < _MOST_TOPICS
+        if may_create and has_room and len(event.partitions) == 1:
+            self._unknown_ns.setdefault(event.partitions[0].topic, event.at_ns)
+
     def _request(self, event: Request) -> None:
         if event.error_codes:
             self._failed(event)
@@ -153,18 +170,7 @@ class Retries(Domain):
             before = None if identity is None else self._open.pop(identity, None)
             if before is not None:
                 self._row_after(before, event)
-                if event.api == "Metadata":
-                    self._note_appeared(before, event)
         self._last_ns = event.at_ns
-
-    def _note_appeared(self, before: _Open, event: Request) -> None:
-        """Note a topic that was unknown before, and is known."""
-        was_unknown = not _UNKNOWN.isdisjoint(before.codes)
-        is_soon = event.received_ns - before.ended_ns < _APPEARS_WITHIN_NS
-        if was_unknown and is_soon and event.sent.get("allow_auto_topic_creation") and len(event.partitions) == 1:
-            topic = event.partitions[0].topic
-            if len(self._appeared) < _MOST_TOPICS:
-                self._appeared.setdefault(topic, Example(event.seq, event.at_ns, event.attempt_key))
 
     def _failed(self, event: Request) -> None:
         self._note_refusal(event)
@@ -181,7 +187,7 @@ class Retries(Domain):
         row = None if before is None else self._row_after(before, event)
         if len(self._open) >= _MOST_OPEN:
             del self._open[next(iter(self._open))]
-        self._open[identity] = _Open(event, ended_ns, row or Row(self._last_ns, ended_ns))
+        self._open[identity] = _Open(event.broker, ended_ns, row or Row(self._last_ns, ended_ns))
 
     def _identity(self, event: Request) -> Identity | None:
         """Return what a retry has in common with the request; None if it cannot be recognized."""

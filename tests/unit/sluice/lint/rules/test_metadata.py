@@ -29,7 +29,7 @@ def appears(after_ms: float, *, allowed: bool = True, created: bool = False) -> 
     if created:
         made.beside(client_id="admin").request("CreateTopics", after_ms / 2, after_ms / 2 + 1, partitions=one)
     made.request("Metadata", 0, 1, partitions=one, sent=sent, errors=UNKNOWN)
-    made.request("Metadata", 1 + after_ms, 2 + after_ms, partitions=one, sent=sent)
+    made.request("Metadata", 1 + after_ms, 2 + after_ms, partitions=one, sent=sent, connection=2)
     return made
 
 
@@ -55,7 +55,7 @@ CASES = [
         "the topic was unknown to a Metadata request that allows auto creation, and existed shortly after that",
         lambda: appears(100),
         lambda: appears(100, created=True),
-        lambda: appears(5000),
+        lambda: appears(7000),
     ),
 ]
 
