@@ -6,6 +6,7 @@ from sluice.journal_events import Request
 from sluice.trace.described import has_failed
 from sluice.trace.findings.history import Found, History, client_of, grouped, listed, topics_of
 
+_JOURNAL_READER = "sluice-journal"  # client id of `sluice trace kafka://...`, whose fetches are not recorded
 # What a client that is not only a producer sends.
 _OTHER_WORK = frozenset(
     {
@@ -18,7 +19,7 @@ _OTHER_WORK = frozenset(
 
 def find(history: History) -> Iterator[Found]:
     for client, requests in grouped(history.requests, client_of).items():
-        if _OTHER_WORK.isdisjoint(one.api for one in requests):
+        if client != _JOURNAL_READER and _OTHER_WORK.isdisjoint(one.api for one in requests):
             inits = [one for one in requests if one.api == "InitProducerId" and not has_failed(one)]
             lookups = [one for one in requests if one.api == "Metadata" and one.partitions and not has_failed(one)]
             if inits:

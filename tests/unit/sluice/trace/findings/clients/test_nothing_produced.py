@@ -18,7 +18,12 @@ def sends(*apis: str) -> Make:
     return make
 
 
+def reader_of_the_journal(journal: Journal) -> None:
+    journal.beside(client_id="sluice-journal").request("ApiVersions", 1, 2)
+
+
 CASES = [
+    ("a reader of the journal", reader_of_the_journal, []),
     ("looked up a topic", sends("ApiVersions", "Metadata"), ["Client app produced nothing to t"]),
     ("initialized a producer id", sends("InitProducerId"), ["Client app produced nothing"]),
     ("produced", sends("Metadata", "Produce"), []),
