@@ -1,6 +1,7 @@
 """`sluice audit`."""
 
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -38,9 +39,7 @@ def list_(what: str, output_format: str) -> None:
 @format_option
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
     """Compare two reports, given as folders of `sluice audit run` or as report.json files."""
-    from . import reports
-
-    reports.compare(before, now, fail_on_worse, output_format)
+    _reports().compare(before, now, fail_on_worse, output_format)
 
 
 @audit.command("judge")
@@ -54,9 +53,7 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
 @format_option
 def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path | None, output_format: str) -> None:
     """Judge a report of `sluice audit run` again, with more settings, without measuring again."""
-    from . import reports
-
-    reports.judge(report, settings, like, out, output_format)
+    _reports().judge(report, settings, like, out, output_format)
 
 
 @audit.command("journal")
@@ -67,9 +64,7 @@ def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path |
 @click.option("--repetition", type=Integer(0), default=0, show_default=True, metavar="N", help="Number of the run.")
 def journal(report: Path, file: Path, subject: str | None, probe: str | None, repetition: int) -> None:
     """Write the journal of one run of `sluice audit run` to FILE, for `sluice trace` and `sluice lint`."""
-    from . import reports
-
-    reports.journal(report, file, subject, probe, repetition)
+    _reports().journal(report, file, subject, probe, repetition)
 
 
 @audit.command()
@@ -78,3 +73,10 @@ def schema() -> None:
     from sluice.audit.report.schema import schema_text
 
     click.echo(schema_text(), nl=False)
+
+
+def _reports() -> ModuleType:
+    """Return the module of the commands on existing reports, which loads what an audit needs."""
+    from . import reports
+
+    return reports
