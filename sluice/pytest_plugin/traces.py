@@ -12,7 +12,7 @@ import pytest
 
 from sluice.embedded.traces import started
 from sluice.embedded.traces.files import write_in_folder
-from sluice.embedded.traces.recorded_test import RecordedPhase, RecordedTest, failure_of
+from sluice.embedded.traces.recorded_test import RecordedFailure, RecordedPhase, RecordedTest, failure_of
 from sluice.errors import SluiceError
 
 _FOLDER = "sluice-traces"
@@ -24,7 +24,6 @@ class _Test(RecordedTest):
     def __init__(self, name: str, marks: started.Marks) -> None:
         super().__init__(name)
         self.marks = marks
-        self.has_failed = False
         self.events: Sequence[started.Recorded] = ()
         self.problem = ""
 
@@ -68,7 +67,7 @@ class Traces:
             has_ended = True
             return result
         finally:
-            if test.has_failed or self._keeps_passed or not has_ended:
+            if test.failure or self._keeps_passed or not has_ended:
                 self._read_events(test)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # after the other sections of the report
@@ -79,14 +78,13 @@ class Traces:
         if call.when == "setup":
             item.stash[_TEST] = _Test(item.nodeid, item.stash[MARKS])
         test = item.stash[_TEST]
-        test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
+        if call.start:  # a subtest of unittest has no times
+            test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
         if report.failed:
-            test.has_failed = True
-            if call.excinfo is not None and test.failure is None:
-                test.failure = failure_of(call.excinfo.value, str(item.path), call.stop)
+            test.failure = test.failure or _failure(item, call, report)
             if call.when != "teardown":
                 self._read_events(test)
-        if report.failed or (call.when == "teardown" and (test.has_failed or self._is_kept(test))):
+        if report.failed or (call.when == "teardown" and (test.failure or self._is_kept(test))):
             written = self._write(item.config, test)
             if report.failed and written:
                 report.sections.append((_SECTION, written))
@@ -111,4 +109,11 @@ class Traces:
             folder = self._folder or config._tmp_path_factory.getbasetemp() / _FOLDER  # type: ignore[attr-defined]
         except Exception as error:  # without the plugin tmpdir, or without a place for its folders
             return f"no folder for the trace: {error!r}; set --kafka-trace-dir"
-        return write_in_folder(folder, test, test.events, has_passed=not test.has_failed)
+        return write_in_folder(folder, test, test.events, has_passed=test.failure is None)
+
+
+def _failure(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> RecordedFailure:
+    at_s = call.stop or None
+    if call.excinfo is None:  # such as a test that is expected to fail, and passes
+        return RecordedFailure(str(report.longrepr), str(item.path), -1, at_s)
+    return failure_of(call.excinfo.value, str(item.path), at_s)

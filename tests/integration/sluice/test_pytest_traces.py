@@ -184,6 +184,47 @@ def test_trace_has_the_phases_the_log_and_the_failed_line(pytester: pytest.Pytes
     assert failure.at == call.end
 
 
+OTHERS = """
+    import unittest
+
+    import pytest
+    from sluice.kafka_test_case import KafkaTestCase
+
+    def test_subtests(kafka_broker, subtests):
+        for number in range(2):
+            with subtests.test(number=number):
+                kafka_broker.client("shop").send("orders", b"one pizza")
+                assert number == 1
+
+    class TestUnit(KafkaTestCase):
+        def test_it(self):
+            for number in range(2):
+                with self.subTest(number=number):
+                    self.kafka.client("shop").send("orders", b"one pizza")
+                    self.assertEqual(number, 1)
+
+    @pytest.mark.xfail(strict=True)
+    def test_passes(kafka_broker):
+        kafka_broker.client("shop").send("orders", b"one pizza")
+"""
+FAILURES = {
+    "test_subtests": ("AssertionError: assert 0 == 1", 10),
+    "TestUnit-test_it": ("AssertionError: 0 != 1", 17),
+    "test_passes": ("[XPASS(strict)] ", -1),
+}
+
+
+def test_other_failures_have_traces(pytester: pytest.Pytester) -> None:
+    run(pytester, OTHERS)
+    for name, (text, line) in FAILURES.items():
+        trace = read_trace(pytester.path / f"base/sluice-traces/test_shop.py-{name}.html")
+        assert trace.result == "failed"
+        assert trace.failure is not None
+        assert (trace.failure.text.partition("\n")[0], trace.failure.line) == (text, line)
+        assert [phase.name for phase in trace.phases][-2:] == ["call", "teardown"]
+        assert trace.end < 60e6
+
+
 def test_trace_of_the_session_broker_has_the_events_of_its_test(pytester: pytest.Pytester) -> None:
     code = """
         def test_passes(kafka_broker_session):
