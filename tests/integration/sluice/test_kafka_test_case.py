@@ -1,11 +1,16 @@
 """Brokers for unittest: one per test, with the class's options; a failure report ends with the journal."""
 
 import unittest
+from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from sluice.embedded.options import BrokerOptions
+from sluice.embedded.traces import started
 from sluice.journal_events import Throttle
 from sluice.kafka_test_case import KafkaTestCase
+from tests.support.traces import read_trace
 
 unittest_loader = unittest.TestLoader()
 
@@ -80,3 +85,27 @@ def test_failure_report_ends_with_the_journal() -> None:
     assert "\nAssertionError: expected: client shop throttled for 1 ms or more\n" in report
     assert report.count("\nsluice journal: broker 127.0.0.1:") == 1
     assert "shop Produce v" in report.partition("sluice journal")[2]
+
+
+def test_failure_report_names_the_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Orders(KafkaTestCase):
+        def test_fails(self) -> None:
+            self.kafka.client("shop").send("orders", b"a")
+            self.fail("on purpose")
+
+        def test_passes(self) -> None:
+            self.kafka.client("shop").send("orders", b"a")
+
+        def test_skips(self) -> None:
+            self.kafka.client("shop").send("orders", b"a")
+            self.skipTest("on purpose")
+
+    monkeypatch.setattr(started, "recorder", None)  # that of the plugin, which runs this test
+    monkeypatch.setenv("SLUICE_TRACE", str(tmp_path / "traces"))
+    ((test, report),) = results_of(Orders).failures
+    (file,) = (tmp_path / "traces").iterdir()
+    assert f"\nsluice trace: {file}\n" in report
+    trace = read_trace(file)
+    assert (trace.title, trace.result) == (test.id(), "failed")
+    assert trace.failure is not None
+    assert trace.failure.file == __file__
