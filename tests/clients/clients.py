@@ -8,18 +8,7 @@ from tests.clients.driver import Driver
 from tests.clients.external import External
 from tests.clients.kafka_python_admin import KAFKA_PYTHON
 from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
-
-# Small heaps and a fast start: a call takes milliseconds.
-JAVA = (
-    "java",
-    "-Xmx256m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
-    "-cp",
-    "classes:lib/*",
-    "Main",
-)
+from tools.clients.built import JAVA
 
 CLIENTS: Sequence[Driver] = (
     AIOKAFKA,

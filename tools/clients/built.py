@@ -12,6 +12,18 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".venv" / "clients"
 
+# Starts the Java driver: small heaps and a fast start; a call takes milliseconds.
+JAVA = (
+    "java",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-cp",
+    "classes:lib/*",
+    "Main",
+)
+
 
 class Sources(NamedTuple):
     """The sources of one client."""

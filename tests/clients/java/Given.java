@@ -37,4 +37,5 @@ final class Given {
     String acknowledge;
     int members;
     Map<String, String> properties;
+    Jobs.Job job;
 }

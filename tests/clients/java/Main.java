@@ -44,6 +44,7 @@ public final class Main {
         Admins.register(verbs);
         GroupAdmins.register(verbs);
         Logins.register(verbs);
+        Jobs.register(verbs);
         registerShares(verbs);
         say("version", version());
         BufferedReader calls = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -42,8 +42,12 @@ final class Records {
     }
 
     static KafkaProducer<byte[], byte[]> producer(String bootstrap, Object... pairs) {
+        return producer(properties(bootstrap, pairs));
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(Properties properties) {
         ByteArraySerializer bytes = new ByteArraySerializer();
-        return new KafkaProducer<>(properties(bootstrap, pairs), bytes, bytes);
+        return new KafkaProducer<>(properties, bytes, bytes);
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(Properties properties) {

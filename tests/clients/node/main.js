@@ -8,7 +8,7 @@ const SnappyCodec = require("kafkajs-snappy");
 
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 
-const verbs = { ...require("./records"), ...require("./groups"), ...require("./admin") };
+const verbs = { ...require("./records"), ...require("./groups"), ...require("./admin"), ...require("./jobs") };
 
 function write(line) {
   process.stdout.write(JSON.stringify(line) + "\n");

@@ -62,6 +62,7 @@ type Given struct {
 	Key             string             `json:"key"`
 	Acknowledge     string             `json:"acknowledge"`
 	Members         int                `json:"members"`
+	Job             Job                `json:"job"`
 }
 
 // Step is one reported result of a verb.
@@ -73,6 +74,9 @@ type Call struct {
 	Verb      string `json:"verb"`
 	Given     Given  `json:"given"`
 }
+
+// Brokers returns the addresses of the brokers.
+func (c *Call) Brokers() []string { return strings.Split(c.Bootstrap, ",") }
 
 // Report writes a step.
 func (c *Call) Report(step Step) { write("step", step) }

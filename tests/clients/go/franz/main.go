@@ -27,6 +27,7 @@ func main() {
 		"resume":                resume,
 		"share":                 share,
 	}
+	verbs["work"] = workOn
 	for name, verb := range adminVerbs {
 		verbs[name] = verb
 	}
@@ -39,7 +40,7 @@ func within() (context.Context, context.CancelFunc) {
 
 // connection has the address and the login.
 func connection(call *Call) []kgo.Opt {
-	options := []kgo.Opt{kgo.SeedBrokers(call.Bootstrap)}
+	options := []kgo.Opt{kgo.SeedBrokers(call.Brokers()...)}
 	login := CurrentLogin()
 	if login == nil {
 		return options

@@ -33,7 +33,7 @@ type verb func(admin sarama.ClusterAdmin, call *Call)
 
 func with(run verb) func(*Call) {
 	return func(call *Call) {
-		admin := Got(sarama.NewClusterAdmin([]string{call.Bootstrap}, settings()))
+		admin := Got(sarama.NewClusterAdmin(call.Brokers(), settings()))
 		defer admin.Close()
 		run(admin, call)
 	}

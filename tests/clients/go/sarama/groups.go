@@ -55,7 +55,7 @@ func join(call *Call, instanceID string, claimed work) *member {
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy}
 	ctx, cancel := context.WithCancel(context.Background())
 	joined := &member{
-		group:   Got(sarama.NewConsumerGroup([]string{call.Bootstrap}, call.Given.Group, config)),
+		group:   Got(sarama.NewConsumerGroup(call.Brokers(), call.Given.Group, config)),
 		cancel:  cancel,
 		claimed: claimed,
 	}

@@ -22,6 +22,7 @@ func main() {
 		"static":                func(call *Call) { RestartStaticMember(call, joining(call)) },
 		"resume":                resume,
 	}
+	verbs["work"] = workOn
 	for name, verb := range adminVerbs {
 		verbs[name] = verb
 	}
@@ -46,7 +47,7 @@ func settings() *sarama.Config {
 }
 
 func producer(call *Call, config *sarama.Config) sarama.SyncProducer {
-	return Got(sarama.NewSyncProducer([]string{call.Bootstrap}, config))
+	return Got(sarama.NewSyncProducer(call.Brokers(), config))
 }
 
 // encoder encodes nil as null and no bytes as an empty value.
@@ -110,7 +111,7 @@ func read(call *Call) {
 	if call.Given.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
-	consumer := Got(sarama.NewConsumer([]string{call.Bootstrap}, config))
+	consumer := Got(sarama.NewConsumer(call.Brokers(), config))
 	defer consumer.Close()
 	partition := Got(consumer.ConsumePartition(call.Given.Topic, 0, sarama.OffsetOldest))
 	defer partition.Close()
