@@ -288,6 +288,19 @@ TABLE = (
         locks=("spark",),
     ),
     Campaign(
+        "lint-matrix",
+        "judge nine clients by sluice lint, with planted misconfigurations, remedies and defaults, and write"
+        " docs/lint-matrix.md",
+        "40 minutes",
+        "after a change of sluice/lint; ARGS: plants --rule acks-zero --client java-4 --seeds 1, or defaults",
+        """
+        python -m tools.clients.build kafka-python-2 java-3.9 java-4 franz-go sarama kafkajs
+        python -W ignore -m tools.lint "$@"
+        """,
+        default="all",
+        needs="as clients",
+    ),
+    Campaign(
         "lint-audits",
         "audit clients in virtual time, and compare sluice lint of the same journals with the verdicts",
         "4 minutes",

@@ -1,0 +1,81 @@
+"""A plant: a misconfiguration that a rule must find, in several clients, and its remedy, after which it must not."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tools.lint.job import Job, Settings
+from tools.lint.scene import Scene
+
+Changes = Mapping[str, Any]  # values by the names of fields
+_NONE: Changes = MappingProxyType({})
+
+
+class Cell(NamedTuple):
+    """The settings of one client, with the names of its library, planted and remedied."""
+
+    planted: Settings
+    remedied: Settings
+
+
+class Plant(NamedTuple):
+    """A misconfiguration.
+
+    A plant is in settings (`cells`), in what the application does (`planted`, `remedied`), or in both.
+
+    rule: id of the rule that must find it
+    scene: what is common to the planted and the remedied run, for a seed: sizes, counts and times vary
+    cells: settings of the first job by client; a client without settings: NOTHING
+    planted: fields of the first job that plant it, beyond those of the scene
+    remedied: the same for the remedied run
+    also: ids of rules that rightly find something in the planted run, too
+    remedied_scene: fields of the scene in the remedied run
+    """
+
+    rule: str
+    scene: Callable[[Random], Scene]
+    cells: Mapping[str, Cell]
+    planted: Changes = _NONE
+    remedied: Changes = _NONE
+    also: frozenset[str] = frozenset()
+    remedied_scene: Changes = _NONE
+
+    def scene_of(self, client: str, seed: int, *, is_planted: bool) -> Scene:
+        """Return the run of a client for a seed."""
+        scene = self.scene(Random(seed))
+        cell = self.cells[client]
+        settings = cell.planted if is_planted else cell.remedied
+        changes = self.planted if is_planted else self.remedied
+        first = scene.jobs[0]
+        first = msgspec.structs.replace(first, settings=first.settings | settings, **changes)
+        scene = msgspec.structs.replace(scene, jobs=[first, *scene.jobs[1:]])
+        return scene if is_planted else msgspec.structs.replace(scene, **self.remedied_scene)
+
+
+NOTHING = Cell({}, {})
+
+
+def anyhow(*clients: str) -> Mapping[str, Cell]:
+    """Return cells for a plant that is only in what the application does."""
+    return dict.fromkeys(clients, NOTHING)
+
+
+def producing(random: Random, **fields: Any) -> Job:
+    """Return a healthy producer of a few seconds."""
+    usual = {
+        "role": "produce",
+        "bursts": random.randint(15, 30),
+        "records": random.randint(5, 20),
+        "size": random.randint(50, 300),
+        "every_ms": random.randint(60, 120),
+    }
+    return msgspec.convert(usual | fields, Job)
+
+
+def consuming(random: Random, **fields: Any) -> Job:
+    """Return a healthy consumer of a few seconds."""
+    usual = {"role": "consume", "group": "shop", "for_ms": random.randint(3_000, 4_000)}
+    return msgspec.convert(usual | fields, Job)

@@ -1,0 +1,139 @@
+"""What `sluice lint` reports about the client under test, and whether it is what a plant, or a default, must have."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from sluice.lint.findings import Finding
+from sluice.lint.rule import Severity
+from sluice.lint.run import lint
+from tools.lint.clients import CLIENTS
+from tools.lint.defaults import SCENES
+from tools.lint.examples import EXAMPLES
+from tools.lint.plant import Plant
+from tools.lint.runs import Task, run_all
+from tools.lint.scene import FEEDER, Run
+
+PLANTED, REMEDIED = "planted", "remedied"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of a plant for one client and seed."""
+
+    rule: str
+    client: str
+    seed: int
+    is_found: bool
+    is_gone: bool
+    others: Sequence[str]  # other findings of severity error in the planted run
+    problems: Sequence[str]  # errors of the jobs, in scenes without failures
+
+    @property
+    def passes(self) -> bool:
+        return self.is_found and self.is_gone and not self.others and not self.problems
+
+
+class Reported(NamedTuple):
+    """A finding about a client with its defaults."""
+
+    rule: str
+    client: str
+    scene: str
+    text: str
+
+
+class Half(NamedTuple):
+    """The planted, or the remedied, run of a plant."""
+
+    task: Task
+    rules: frozenset[str]  # that found something
+    errors: frozenset[str]  # those of severity error
+    problems: Sequence[str]
+
+
+def findings_of(run: Run) -> list[Finding]:
+    """Return the findings, except those about a helper alone."""
+    found = lint(run.events).findings
+    return [each for each in found if not each.clients or any(key.client_id != FEEDER for key in each.clients)]
+
+
+def half_of(task: Task, run: Run) -> Half:
+    found = findings_of(run)
+    return Half(
+        task,
+        frozenset(each.rule for each in found),
+        frozenset(each.rule for each in found if each.severity is Severity.ERROR),
+        () if task.scene.fails else run.failures,
+    )
+
+
+def judge_plants(plants: Iterable[Plant], clients: Iterable[str], seeds: Iterable[int]) -> Iterator[Verdict]:
+    """Run the plants that these clients have, planted and remedied, and yield a verdict for each seed."""
+    chosen = {(plant.rule, client): plant for plant in plants for client in clients if client in plant.cells}
+    tasks = [
+        Task(f"{rule} {state}", client, seed, plant.scene_of(client, seed, is_planted=state == PLANTED))
+        for (rule, client), plant in chosen.items()
+        if client in runnable()
+        for seed in seeds
+        for state in (PLANTED, REMEDIED)
+    ]
+    halves: dict[tuple[str, str, int], dict[str, Half]] = {}
+    for half in run_all(tasks, half_of):
+        rule, state = half.task.name.split()
+        key = (rule, half.task.client, half.task.seed)
+        both = halves.setdefault(key, {})
+        both[state] = half
+        if len(both) == 2:
+            yield verdict_of(chosen[rule, half.task.client], **halves.pop(key))
+
+
+def verdict_of(plant: Plant, planted: Half, remedied: Half) -> Verdict:
+    return Verdict(
+        rule=plant.rule,
+        client=planted.task.client,
+        seed=planted.task.seed,
+        is_found=plant.rule in planted.rules,
+        is_gone=plant.rule not in remedied.rules,
+        others=sorted(planted.errors - {plant.rule} - plant.also),
+        problems=[*planted.problems, *remedied.problems],
+    )
+
+
+def judge_defaults(clients: Iterable[str], journals: Path | None) -> Iterator[Sequence[Reported]]:
+    """Run the ordinary uses of these clients with their defaults, and their examples; yield the findings of each run.
+
+    Journals are kept in the folder, if there is one.
+    """
+    tasks = [
+        Task(name, client, 1, scene)
+        for client in clients
+        if client in runnable()
+        for name, scene in [*SCENES.items(), *((f"example: {title}", scene) for title, _, scene in EXAMPLES[client])]
+    ]
+    yield from run_all(tasks, partial(_reported, journals))
+
+
+def _reported(journals: Path | None, task: Task, run: Run) -> Sequence[Reported]:
+    if journals is not None:
+        journals.mkdir(parents=True, exist_ok=True)
+        lines = b"".join(msgspec.json.encode(each) + b"\n" for each in run.events)
+        (journals / f"{task.client}--{re.sub(r'[^a-z]+', '-', task.name.lower())}.ndjson").write_bytes(lines)
+    return [
+        Reported(each.rule, task.client, task.name, evidence.text)
+        for each in findings_of(run)
+        for evidence in each.evidence
+    ]
+
+
+def runnable() -> set[str]:
+    """Return the names of the clients that are built."""
+    return {each.name for each in CLIENTS if each.missing() is None}
+
+
+def rate(verdicts: Sequence[Verdict]) -> float:
+    """Return the share of passed verdicts."""
+    return sum(each.passes for each in verdicts) / len(verdicts)
