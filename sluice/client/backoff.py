@@ -13,6 +13,7 @@ Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, th
 import sys
 from collections.abc import Callable
 from math import inf, log, nextafter
+from random import Random, getrandbits  # noqa: TID251  (of the module only the seed of a client is drawn)
 from typing import Protocol
 
 RETRY_MULTIPLIER = 2
@@ -20,6 +21,11 @@ RETRY_JITTER = 0.2
 
 # Draws from [low, high), such as `random.Random(seed).uniform`, which may round up to `high`; `_factor` corrects that.
 Uniform = Callable[[float, float], float]
+
+
+def new_random() -> Random:
+    """Return the generator of a client that was given none; a run in virtual time seeds the module, so it repeats."""
+    return Random(getrandbits(64))  # noqa: S311  (for jitter and partitions, not for secrets)
 
 
 class Backoff(Protocol):

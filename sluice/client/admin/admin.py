@@ -14,6 +14,7 @@ calls.
 
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 
+from sluice.client.backoff import new_random
 from sluice.client.config import Given, Profile, admin_config
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
@@ -52,7 +53,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, QuotaAdmi
         """Validate the configuration; raise ConfigError. `profile="kip"` follows the KIP texts where Kafka differs."""
         self.config = admin_config(config, profile)
         self.config.ensure_supported()
-        random = random or Random()  # noqa: S311  (for jitter, not for secrets)
+        random = random or new_random()
         metadata = Metadata(
             backoff_at(RetrySite.ADMIN_METADATA, self.config, random.uniform),
             self.config.integer("metadata.max.age.ms"),

@@ -21,6 +21,7 @@ from random import Random  # noqa: TID251  (the consumer's only source of random
 from re import Pattern
 from types import coroutine
 
+from sluice.client.backoff import new_random
 from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
 from sluice.client.consumer.fetch.completed_fetch import FetchSettings
@@ -84,7 +85,7 @@ class Consumer:
         """
         self.config = consumer_config(config, profile)
         self.config.ensure_supported()
-        self._random = random or Random()  # noqa: S311  (for jitter, not for secrets)
+        self._random = random or new_random()
         self._given_clock = clock
         self._max_poll_records = self.config.integer("max.poll.records")
         self._api_timeout_ms = self.config.integer("default.api.timeout.ms")

@@ -15,6 +15,7 @@ from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 
+from sluice.client.backoff import new_random
 from sluice.client.config import ClientConfig
 from sluice.client.errors import DisconnectException, KafkaException, TimeoutException
 from sluice.client.metadata.cluster import Node
@@ -63,7 +64,7 @@ class AsyncNetwork:
             metadata,
             clock or LoopClock(loop),
             connector,
-            random or Random(),  # noqa: S311  (for jitter, not for secrets)
+            random or new_random(),
             max_in_flight=max_in_flight,
             software_version=SOFTWARE_VERSION,
         )

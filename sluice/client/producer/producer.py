@@ -20,7 +20,7 @@ from functools import partial
 from random import Random  # noqa: TID251  (the producer's only source of randomness, unless one is given)
 from types import TracebackType, coroutine
 
-from sluice.client.backoff import Uniform
+from sluice.client.backoff import Uniform, new_random
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import ClientConfig, Given, Profile, producer_config
 from sluice.client.errors import KafkaException, TimeoutException, exception_of
@@ -70,7 +70,7 @@ class Producer:
         """
         self.config = producer_config(config, profile)
         self.config.ensure_supported()
-        self._random = random or Random()  # noqa: S311  (for jitter and partitions, not for secrets)
+        self._random = random or new_random()
         self._given_clock = clock
         self._max_block_ms = self.config.integer("max.block.ms")
         self._max_request_size = self.config.integer("max.request.size")
