@@ -70,6 +70,10 @@ class RunawayError(SluiceError):
     """A run in virtual time that exceeded its limit of time or of event-loop iterations."""
 
 
+class ExploreError(SluiceError):
+    """A failure that an exploration has found, with the fewest failures of the cluster that cause it."""
+
+
 class SubjectError(SluiceError):
     """A client that cannot be audited, because it is unknown or does not run."""
 

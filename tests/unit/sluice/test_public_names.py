@@ -22,6 +22,7 @@ PUBLIC = {
     "sluice.client.retry_sites": ("RetrySite",),
     "sluice.clock": ("Clock", "ManualClock"),
     "sluice.errors": ("SluiceError", "ConfigError", "RemoteProtocolError"),
+    "sluice.explore": ("explore", "replay", "Run", "AtLeastOnce"),
     "sluice.faults": (),
     "sluice.journal_events": (),
     "sluice.kafka_test_case": ("KafkaTestCase",),

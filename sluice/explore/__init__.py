@@ -1,0 +1,102 @@
+"""A search for the failures that break an application, in virtual time.
+
+    async def program(run: Run) -> None:
+        await run.broker.cluster.create_topic("orders")
+        await run.broker.client().send("orders", *map(str, range(10)))
+        run.start(lambda: application(run.broker.bootstrap, run.processed))
+        await run.wait_for(lambda: len(run.processed_records) == 10)
+
+    explore(program, invariants=[AtLeastOnce("orders")])
+
+docs/explore.md describes it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sluice.errors import ExploreError
+
+from .execution import Options, Program, Schedule, execute
+from .injection import Injection, parse
+from .invariants import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates
+from .report import report
+from .run import Run
+from .search import Found, Result, search
+
+__all__ = [
+    "AtLeastOnce",
+    "ExactlyOnce",
+    "ExploreError",
+    "InOrder",
+    "Injection",
+    "Invariant",
+    "NoDuplicates",
+    "Result",
+    "Run",
+    "explore",
+    "replay",
+]
+
+
+def explore(
+    program: Program,
+    *,
+    runs: int = 200,
+    invariants: Sequence[Invariant] = (),
+    brokers: int = 1,
+    config: Mapping[str, str | float | bool] | None = None,
+    seed: int = 0,
+) -> Result:
+    """Run a program again and again in virtual time, with failures at the requests that it sends.
+
+    Args:
+        program: A coroutine function of a `Run`; it fails by an exception.
+        runs: Maximum number of runs.
+        invariants: Properties that are checked at the end of each run.
+        brokers: Number of brokers.
+        config: Properties of the brokers by name.
+        seed: Seed of all randomness.
+
+    Returns:
+        The result, if no run failed.
+
+    Raises:
+        ExploreError: A run failed; the message has the fewest failures that break the program, and how to repeat them.
+    """
+    result = search(program, Options(invariants, brokers, config or {}, seed), runs)
+    if result.found is not None:
+        raise ExploreError(report(result))
+    return result
+
+
+def replay(
+    program: Program,
+    injections: Sequence[Injection | str],
+    *,
+    order: int = 0,
+    invariants: Sequence[Invariant] = (),
+    brokers: int = 1,
+    config: Mapping[str, str | float | bool] | None = None,
+    seed: int = 0,
+) -> None:
+    """Run a program once, with these failures.
+
+    Args:
+        program: A coroutine function of a `Run`; it fails by an exception.
+        injections: Failures, or their texts: `KIND CLIENT_ID API NTH`.
+        order: Number of the order of events, as in a report.
+        invariants: Properties that are checked at the end of the run.
+        brokers: Number of brokers.
+        config: Properties of the brokers by name.
+        seed: Seed of all randomness.
+
+    Raises:
+        ExploreError: The run failed, or a failure did not hit.
+        ArgumentError: An invalid text.
+    """
+    given = tuple(parse(each) if isinstance(each, str) else each for each in injections)
+    schedule = Schedule(given, order)
+    outcome = execute(program, schedule, Options(invariants, brokers, config or {}, seed))
+    if outcome.error:
+        raise ExploreError(report(Result(1, Found(schedule, outcome, schedule), len(outcome.covered), 0, len(given))))
+    if outcome.missed:
+        raise ExploreError(f"replay: no request for {outcome.missed[0]}; the program has sent fewer")

@@ -1,0 +1,144 @@
+"""The search for failures that break a program, and its reduction.
+
+The first run has no failures. Its requests are the points at which failures are injected: first each alone, those at
+requests that change something first, then pairs, where a run that has covered something new is varied again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from random import Random  # noqa: TID251  (the search's single source of randomness)
+
+import msgspec
+
+from .execution import Options, Outcome, Program, Schedule, execute
+from .injection import CHANGES, KINDS, Injection
+
+# Later requests to the same API rarely behave differently.
+_FIRST, _MOST_PER_API = 3, 5
+_ORDERS = 4  # a single failure is tried again in another order of events once in so many runs
+
+
+class Found(msgspec.Struct):
+    """A schedule that breaks the program, reduced, and its outcome.
+
+    first: the schedule that was found
+    """
+
+    schedule: Schedule
+    outcome: Outcome
+    first: Schedule
+
+
+class Result(msgspec.Struct):
+    """The result of a search.
+
+    runs: number of runs, with those of the reduction
+    found: the failure, or None
+    covered: number of different pairs of events in order
+    missed: number of runs in which a failure did not hit
+    points: number of different requests at which failures were injected
+    """
+
+    runs: int = 0
+    found: Found | None = None
+    covered: int = 0
+    missed: int = 0
+    points: int = 0
+
+
+def search(program: Program, options: Options, runs: int) -> Result:
+    """Run a program up to `runs` times; return the first failure, reduced to the fewest injections."""
+    result = Result()
+    covered: set[int] = set()
+    points: set[tuple[str, str, int]] = set()
+
+    def run(schedule: Schedule) -> Outcome:
+        result.runs += 1
+        return execute(program, schedule, options)
+
+    first = run(Schedule())
+    covered |= first.covered
+    if first.error:
+        result.found = Found(Schedule(), first, Schedule())
+        return result
+    random = Random(options.seed)  # noqa: S311  (repeatable on purpose)
+    corpus = [(Schedule(), first)]
+    for schedule in islice(_schedules(corpus, random), runs - 1):
+        outcome = run(schedule)
+        points.update((each.client_id, each.api, each.nth) for each in schedule.injections)
+        result.missed += bool(outcome.missed)
+        if outcome.error:
+            result.found = _reduced(Found(schedule, outcome, schedule), run)
+            break
+        if not outcome.covered <= covered:
+            covered |= outcome.covered
+            corpus.append((schedule, outcome))
+    result.covered, result.points = len(covered), len(points)
+    return result
+
+
+def _schedules(corpus: list[tuple[Schedule, Outcome]], random: Random) -> Iterator[Schedule]:
+    """Yield schedules without end; `corpus` grows meanwhile."""
+    tried: set[Schedule] = set()
+    for injection in _injections(corpus[0][1].requests, random):
+        schedule = Schedule((injection,), order=0)
+        tried.add(schedule)
+        yield schedule
+    number = 0
+    while True:
+        number += 1
+        base, outcome = random.choice(corpus)
+        kept = base.injections[-1:] if base.injections else ()
+        more = list(_injections(outcome.requests, random))
+        if not more:
+            schedule = Schedule(kept, order=number)
+        else:
+            order = number if number % _ORDERS == 0 else 0
+            schedule = Schedule(tuple(sorted({*kept, random.choice(more)})), order)
+        if schedule not in tried or schedule.order:
+            tried.add(schedule)
+            yield schedule
+
+
+def _injections(requests: Mapping[tuple[str, str], int], random: Random) -> Iterator[Injection]:
+    """Yield an injection of each kind at several requests, those at changes first, else in random order."""
+    found = [
+        Injection(name, client_id, api, nth)
+        for (client_id, api), count in requests.items()
+        for name, kind in KINDS.items()
+        if api in kind.apis
+        for nth in _numbers(count)
+    ]
+    random.shuffle(found)
+    yield from sorted(found, key=lambda each: each.api not in CHANGES)
+
+
+def _numbers(count: int) -> list[int]:
+    """Return the first numbers up to `count`, the middle one, and the last one."""
+    return sorted({*range(1, min(_FIRST, count) + 1), (count + 1) // 2, count})[:_MOST_PER_API]
+
+
+def _reduced(found: Found, run: Callable[[Schedule], Outcome]) -> Found:
+    """Return the failure with as few injections as possible, in the default order, at requests as early as possible."""
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for schedule in _smaller(found.schedule):
+            outcome = run(schedule)
+            if outcome.error and not outcome.missed:
+                found = Found(schedule, outcome, found.first)
+                is_smaller = True
+                break
+    return found
+
+
+def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+    injections = schedule.injections
+    for left_out in range(len(injections)):
+        yield Schedule(injections[:left_out] + injections[left_out + 1 :], schedule.order)
+    if schedule.order:
+        yield Schedule(injections)
+    for place, injection in enumerate(injections):
+        if injection.nth > 1:
+            first = msgspec.structs.replace(injection, nth=1)
+            yield Schedule((*injections[:place], first, *injections[place + 1 :]), schedule.order)

@@ -1,0 +1,196 @@
+"""Exploring programs in virtual time: what is found, how it is reduced, and that it can be repeated."""
+
+import asyncio
+
+import pytest
+
+from sluice.client.consumer import Consumer
+from sluice.errors import ArgumentError, ExploreError
+from sluice.explore import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates, Run, explore, replay
+from sluice.explore.execution import Options, Outcome, Program, Schedule, execute
+from sluice.explore.injection import Injection
+from sluice.explore.search import search
+
+RECORDS = 4
+COMMIT = Injection("kill-before", "shop", "OffsetCommit", 1)
+AT_LEAST_ONCE = Options([AtLeastOnce("orders")])
+
+
+async def _produce(run: Run) -> None:
+    await run.broker.cluster.create_topic("orders")
+    await run.broker.client().send("orders", *map(str, range(RECORDS)))
+
+
+def consuming(*, commits_first: bool) -> Program:
+    """Return a program whose application commits each record before or after it processes it."""
+
+    async def program(run: Run) -> None:
+        await _produce(run)
+
+        async def application() -> None:
+            config: dict[str, str | int] = {
+                "bootstrap.servers": run.broker.bootstrap,
+                "client.id": "shop",
+                "group.id": "shop",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": "false",
+                "max.poll.records": 1,
+            }
+            async with Consumer(config) as consumer:
+                consumer.subscribe(["orders"])
+                while True:
+                    for record in await consumer.poll(100):
+                        if commits_first:
+                            await consumer.commit()
+                        await asyncio.sleep(0.01)
+                        run.processed(record)
+                        if not commits_first:
+                            await consumer.commit()
+
+        run.start(application)
+        await run.wait_for(lambda: ("orders", 0, RECORDS - 1) in run.processed_records)
+
+    return program
+
+
+def test_commit_before_processing_is_found_and_reduced_to_one_failure() -> None:
+    result = search(consuming(commits_first=True), AT_LEAST_ONCE, 100)
+    assert result.found is not None
+    assert len(result.found.schedule.injections) == 1
+    assert result.found.schedule.order == 0
+
+
+def test_failure_is_repeated_without_a_search() -> None:
+    with pytest.raises(ExploreError) as raised:
+        replay(consuming(commits_first=True), [COMMIT], invariants=[AtLeastOnce("orders")])
+    report = str(raised.value)
+    assert "OffsetCommit request 1 of shop is not handled, as its application is killed, and restarted" in report
+    assert "then: AtLeastOnce: orders-0 offset 0 (b'0') was not processed" in report
+    assert "@pytest.mark.kafka_explore(replay=['kill-before shop OffsetCommit 1'])" in report
+    steps = [line for line in report.splitlines() if "app-" in line]
+    assert [step.partition("s: ")[2] for step in steps[:3]] == ["app-1 starts", "app-1 is killed", "app-2 starts"]
+
+
+def test_fixed_program_survives_the_same_failure() -> None:
+    replay(consuming(commits_first=False), [COMMIT], invariants=[AtLeastOnce("orders")])
+
+
+def test_same_schedule_has_the_same_outcome() -> None:
+    def outcome() -> Outcome:
+        schedule = Schedule((Injection("response-lost", "shop", "OffsetCommit", 2),), order=3)
+        return execute(consuming(commits_first=False), schedule, AT_LEAST_ONCE)
+
+    assert outcome() == outcome()
+
+
+def test_another_order_has_another_outcome() -> None:
+    first, second = (execute(consuming(commits_first=False), Schedule(order=order), Options()) for order in (0, 1))
+    assert first.error == second.error == ""
+    assert [at_s for at_s, _ in first.happened] != [at_s for at_s, _ in second.happened]
+
+
+def test_failure_without_a_failure_of_the_cluster_is_reported_as_such() -> None:
+    async def program(run: Run) -> None:
+        raise ValueError("two\nlines")
+
+    with pytest.raises(ExploreError, match="fails without any failure of the cluster:\n  ValueError: two lines"):
+        explore(program)
+
+
+def test_failure_of_an_application_precedes_what_follows_from_it() -> None:
+    async def program(run: Run) -> None:
+        async def application() -> None:
+            raise ValueError("no")
+
+        run.start(application, "shop")
+        await run.wait_for(lambda: False, within_s=1)
+
+    with pytest.raises(ExploreError, match="shop-1 failed: ValueError: no"):
+        explore(program)
+
+
+def test_program_that_never_ends_is_a_failure() -> None:
+    async def program(run: Run) -> None:
+        await run.wait_for(lambda: False, within_s=1e6)
+
+    assert "not done after 1800 virtual seconds" in execute(program, Schedule(), Options()).error
+
+
+def test_injection_that_does_not_hit_is_reported() -> None:
+    with pytest.raises(ExploreError, match="no request for slow shop OffsetCommit 9; the program has"):
+        replay(consuming(commits_first=False), ["slow shop OffsetCommit 9"])
+
+
+def test_wrong_injection_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="got slow shop"):
+        replay(consuming(commits_first=False), ["slow shop"])
+
+
+# -- invariants --------------------------------------------------------------------------------------------------------
+
+
+class Processed:
+    topic, partition = "orders", 0
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+
+def processing(*offsets: int) -> Program:
+    async def program(run: Run) -> None:
+        await _produce(run)
+        for offset in offsets:
+            run.processed(Processed(offset))
+
+    return program
+
+
+async def repeated(run: Run) -> None:
+    await run.broker.cluster.create_topic("orders")
+    await run.broker.client().send("orders", "0", "1", "0")
+
+
+INVARIANTS: dict[str, tuple[type[Invariant], Program, str]] = {
+    "at least once": (AtLeastOnce, processing(0, 1, 2, 3, 3), ""),
+    "not at least once": (AtLeastOnce, processing(0, 1, 3), "orders-0 offset 2 (b'2') was not processed"),
+    "exactly once": (ExactlyOnce, processing(0, 1, 2, 3), ""),
+    "not once": (ExactlyOnce, processing(0, 1, 3), "orders-0 offset 2 (b'2') was not processed"),
+    "more than once": (ExactlyOnce, processing(0, 1, 1, 2, 3), "orders-0 offset 1 (b'1') was processed 2 times"),
+    "not committed": (ExactlyOnce, processing(0, 1, 2, 3, 4), "orders-0 offset 4 was processed, but is not committed"),
+    "in order": (InOrder, processing(0, 1, 2, 3), ""),
+    "in order, some again": (InOrder, processing(0, 1, 0, 1, 2, 3), ""),
+    "in order from an offset": (InOrder, processing(2, 3), ""),
+    "not in order": (InOrder, processing(0, 2, 1, 3), "orders-0 offset 2 was processed before 1"),
+    "no duplicates": (NoDuplicates, processing(), ""),
+    "duplicates": (NoDuplicates, repeated, "b'0' is twice in the output: orders-0 offset 0 and orders-0 offset 2"),
+}
+
+
+@pytest.mark.parametrize(("invariant", "program", "violation"), INVARIANTS.values(), ids=INVARIANTS)
+def test_invariant(invariant: type[Invariant], program: Program, violation: str) -> None:
+    error = execute(program, Schedule(), Options([invariant("orders")])).error
+    assert error == (f"{invariant.__name__}: {violation}" if violation else "")
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("kill-after", ["app-1 starts", "app-1 is killed", "app-2 starts"]),
+        ("second-instance", ["app-1 starts", "app-2 starts"]),
+    ],
+)
+def test_what_happens_to_an_application(kind: str, expected: list[str]) -> None:
+    schedule = Schedule((Injection(kind, "shop", "OffsetCommit", 1),))
+    outcome = execute(consuming(commits_first=False), schedule, Options())
+    assert outcome.error == ""
+    events = [what for _, what in outcome.happened if what.startswith("app-") and "processes" not in what]
+    assert events == expected
+
+
+def test_killed_instance_processes_nothing_more() -> None:
+    schedule = Schedule((Injection("kill-after", "shop", "OffsetCommit", 1),))
+    outcome = execute(consuming(commits_first=False), schedule, Options([ExactlyOnce("orders")]))
+    assert outcome.error == ""
