@@ -301,6 +301,13 @@ TABLE = (
         needs="as clients",
     ),
     Campaign(
+        "explore",
+        "find each bug of the gallery with several seeds, and run the fixed versions 5,000 times",
+        "an hour",
+        "after a change of sluice/explore; ARGS: --seeds 20 --runs 5000 --bug latest",
+        'python -m tools.explore "$@"',
+    ),
+    Campaign(
         "lint-audits",
         "audit clients in virtual time, and compare sluice lint of the same journals with the verdicts",
         "4 minutes",

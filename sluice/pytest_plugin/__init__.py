@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from sluice.embedded.sync_handles import SyncScenario
 
 _MARK = "kafka"
+_EXPLORE = "kafka_explore"
+_EXPLORE_HELP = (
+    "kafka_explore(runs=200, invariants=[], brokers=1, config={}, seed=0, replay=None, order=0): "
+    "run a coroutine test with the fixture kafka_run again and again in virtual time, with failures."
+)
 _HELP = (
     "kafka(brokers=1, config={}, quota={}, faults=[], scenario=None, seed=0, admin_port=None, tls=False, sasl=None, "
     "users={}, acls=[]): "
@@ -117,11 +122,30 @@ def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClus
         yield start
 
 
+@pytest.fixture
+def kafka_run(request: pytest.FixtureRequest) -> None:
+    """Stand for the sluice.explore.Run of a test with @pytest.mark.kafka_explore(...), which each run of it gets."""
+    if request.node.get_closest_marker(_EXPLORE) is None:
+        pytest.fail("kafka_run: only with @pytest.mark.kafka_explore", pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    mark = pyfuncitem.get_closest_marker(_EXPLORE)
+    if mark is None:
+        return None
+    from .exploring import run_explored
+
+    run_explored(pyfuncitem, mark)
+    return True
+
+
 # -- the mark ----------------------------------------------------------------------------------------------------------
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
+    config.addinivalue_line("markers", _EXPLORE_HELP)
     observe_tests(config)
     for option, variable in _UPSTREAM_OPTIONS.items():
         value = config.getoption(option)
@@ -143,6 +167,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Put a proxy in front of this cluster in place of each broker. Default: SLUICE_KAFKA_UPSTREAM.",
     )
     add_options(group)
+    group.addoption(
+        "--kafka-explore-runs",
+        metavar="N",
+        type=int,
+        help="Number of runs of each test with the mark kafka_explore. Default: that of the mark, or 200.",
+    )
     group.addoption(
         "--kafka-upstream-config",
         metavar="FILE",

@@ -12,7 +12,7 @@ import pytest
 
 import sluice
 
-for _package in ("broker", "client", "embedded", "lint", "protocol", "proxy", "quotas", "trace"):
+for _package in ("broker", "client", "embedded", "explore", "lint", "protocol", "proxy", "quotas", "trace"):
     for _module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{_package}"], f"sluice.{_package}."):
         import_module(_module.name)
 

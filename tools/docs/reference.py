@@ -60,6 +60,7 @@ PYTHON_MODULES = {
     "Scenarios": "sluice.scenarios",
     "Journal events": "sluice.journal_events",
     "Virtual time": "sluice.testing",
+    "Exploration": "sluice.explore",
 }
 
 

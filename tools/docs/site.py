@@ -22,7 +22,17 @@ SOURCE, HTML = ROOT / "build/docs/source", ROOT / "build/docs/html"
 # left out: quick starts in other languages are `how-to/from-LANGUAGE.md`.
 SECTIONS = {
     "Start": ("install", "tutorial", "coming-from", "troubleshooting", "demo"),
-    "How to": ("recipes", "testing", "pytest", "how-to/[!f]*", "virtual-time", "serve", "proxy", "containers"),
+    "How to": (
+        "recipes",
+        "testing",
+        "pytest",
+        "how-to/[!f]*",
+        "explore",
+        "virtual-time",
+        "serve",
+        "proxy",
+        "containers",
+    ),
     "Other languages": ("how-to/from-*",),
     "Features": (
         *(

@@ -1,0 +1,1 @@
+"""Applications with a classical bug, and their fixed versions, for `sluice.explore`."""
