@@ -63,7 +63,10 @@ def _result(finding: Finding, rule: Rule[Any], index: int, location: str) -> dic
         "message": {"text": "\n".join(lines)},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": quote(location)}, "region": {"startLine": 1}},
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(location, safe="/:")},
+                    "region": {"startLine": 1},
+                },
                 "logicalLocations": [{"fullyQualifiedName": finding.subject, "kind": str(finding.scope)}],
             }
         ],

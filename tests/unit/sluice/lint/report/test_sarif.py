@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import msgspec
+import pytest
 
 from sluice.lint.clients import ClientKey
 from sluice.lint.findings import Result
@@ -23,13 +24,21 @@ def test_it_is_valid() -> None:
     jsonschema.validate(log(), json.loads(SCHEMA.read_text()))
 
 
-def test_each_result_has_a_physical_location_and_its_rule() -> None:
-    (run,) = log("my conf.yml")["runs"]
+def test_each_result_has_its_rule_and_level() -> None:
+    (run,) = log()["runs"]
     names = [each["id"] for each in run["tool"]["driver"]["rules"]]
     assert [names[each["ruleIndex"]] for each in run["results"]] == [each["ruleId"] for each in run["results"]]
     assert [each["level"] for each in run["results"]] == ["error", "warning", "note"]
-    locations = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]]
-    assert locations == ["my%20conf.yml"] * 3
+
+
+@pytest.mark.parametrize(
+    ("location", "uri"),
+    [("conf/my app.yml", "conf/my%20app.yml"), ("http://127.0.0.1:9644", "http://127.0.0.1:9644"), ("-", "-")],
+)
+def test_the_location_is_a_uri(location: str, uri: str) -> None:
+    (run,) = log(location)["runs"]
+    locations = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]}
+    assert locations == {uri}
 
 
 def test_the_fingerprint_survives_an_upgrade_of_the_client() -> None:
