@@ -40,15 +40,23 @@ class Fold:
         """
         of_clients: defaultdict[tuple[str, str, str], list[ClientEvent]] = defaultdict(list)
         of_groups: defaultdict[str, list[Request | GroupState]] = defaultdict(list)
+        count, for_clients, for_groups = 0, scope is not Scope.GROUP, scope is not Scope.CLIENT
         for event in taken:
-            self.events += 1
-            if scope is not Scope.GROUP and isinstance(event, ClientEvent):
-                of_clients[event.client_id, event.software_name, event.software_version].append(event)
-            if isinstance(event, Request | GroupState):
-                if event.group_id and scope is not Scope.CLIENT:
+            count += 1
+            if isinstance(event, Request):  # first, because most are
+                if for_clients:
+                    of_clients[event.client_id, event.software_name, event.software_version].append(event)
+                if event.group_id and for_groups:
+                    of_groups[event.group_id].append(event)
+            elif isinstance(event, ClientEvent):
+                if for_clients:
+                    of_clients[event.client_id, event.software_name, event.software_version].append(event)
+            elif isinstance(event, GroupState):
+                if for_groups:
                     of_groups[event.group_id].append(event)
             elif isinstance(event, Gap):
                 self.lost += event.lost
+        self.events += count
         for key, events in of_clients.items():
             client = self.clients.get(key)
             if client is None:

@@ -13,7 +13,7 @@ from sluice.protocol.errors import ErrorCode
 from .domain import Domain, Handlers
 from .measures.bursts import Burst
 from .measures.distribution import Distribution
-from .measures.examples import Examples
+from .measures.examples import MOST_EXAMPLES, Examples
 from .topics import Produced, Topics
 
 _NS_PER_MS = 1_000_000
@@ -97,8 +97,8 @@ class Producing(Domain):
         sent = event.sent
         acks = sent.get("acks")
         if acks is not None:
-            self.acks[acks] += 1  # type: ignore[index]  # an int16 in the request
-            if acks != -1:
+            count = self.acks[acks] = self.acks[acks] + 1  # type: ignore[index]  # an int16 in the request
+            if acks != -1 and count <= MOST_EXAMPLES:
                 self.examples_of(f"acks={acks}").note(event)
             self.timeouts_ms[sent["timeout_ms"]] += 1  # type: ignore[index]  # an int32 in the request
         records = self._batches(event)

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 from sluice.journal_events import Event, Request
 
-_MOST_EXAMPLES = 5
+MOST_EXAMPLES = 5
 
 
 class Example(NamedTuple):
@@ -27,5 +27,5 @@ class Examples(list[Example]):
         return found
 
     def note(self, event: Event) -> None:
-        if len(self) < _MOST_EXAMPLES:
+        if len(self) < MOST_EXAMPLES:
             self.append(Example(event.seq, event.at_ns, event.attempt_key if isinstance(event, Request) else ""))
