@@ -25,12 +25,16 @@ _APIS = {api.name: api for api in API_KEYS.values()}
 
 
 class _Throttled:
-    """A connection with a throttle time; requests received between these times are too early."""
+    """A connection with a throttle time; requests received between `from_ns` and `until_ns` are too early.
 
-    __slots__ = ("from_ns", "is_ignored", "until_ns")
+    read_ns: when the client has certainly read the response
+    """
 
-    def __init__(self, from_ns: int, until_ns: int) -> None:
-        self.from_ns, self.until_ns = from_ns, until_ns
+    __slots__ = ("from_ns", "is_ignored", "read_ns", "until_ns")
+
+    def __init__(self, read_ns: int, until_ns: int) -> None:
+        self.from_ns = self.read_ns = read_ns
+        self.until_ns = until_ns
         self.is_ignored = False
 
 
@@ -84,10 +88,10 @@ class Throttles(Domain):
         received_ns = event.received_ns
         if received_ns >= throttled.until_ns - _EARLY_NS:
             del self._throttled[event.connection]
-        elif received_ns <= throttled.from_ns:
+        elif received_ns <= throttled.read_ns:
             # The broker did not read the connection before the response to this one.
             throttled.from_ns = max(throttled.from_ns, event.at_ns + _SLACK_NS)
-        else:
+        elif received_ns > throttled.from_ns:
             self.early += 1
             self.ignored += not throttled.is_ignored
             throttled.is_ignored = True
@@ -102,9 +106,11 @@ class Throttles(Domain):
         self.responses += 1
         until_ns = sent_ns + event.throttle_time_ms * _NS_PER_MS
         before = self._throttled.get(event.connection)
-        if before is not None and before.until_ns >= until_ns:
+        if before is not None:
+            before.until_ns = max(before.until_ns, until_ns)
+            before.is_ignored = False
             return
-        if before is None and len(self._throttled) >= _MOST_CONNECTIONS:
+        if len(self._throttled) >= _MOST_CONNECTIONS:
             del self._throttled[next(iter(self._throttled))]
         self._throttled[event.connection] = _Throttled(sent_ns + _SLACK_NS, until_ns)
 

@@ -12,8 +12,8 @@ def _check(facts: ClientFacts) -> Iterator[Evidence]:
     throttles = facts.throttles
     if throttles.early >= _SURELY:
         yield Evidence(
-            f"{throttles.early:,} requests were sent during the throttle time of {throttles.ignored:,} of "
-            f"{throttles.responses:,} responses",
+            f"{throttles.early:,} requests were sent before the throttle time was over, after {throttles.ignored:,} of "
+            f"{throttles.responses:,} responses with one",
             throttles.early_examples,
         )
 

@@ -29,7 +29,7 @@ def busy(throttle_ms: int, seconds: int) -> Journal:
 CASES = [
     RuleCase(
         "throttle-ignored",
-        "4 requests were sent during the throttle time of 4 of 4 responses",
+        "4 requests were sent before the throttle time was over, after 4 of 4 responses with one",
         lambda: throttled(200),
         lambda: throttled(THROTTLE_MS),
         lambda: throttled(100),
@@ -83,3 +83,11 @@ def test_connections_are_throttled_separately() -> None:
         for connection in (1, 2, 3):
             made.request("Produce", number * 1000, number * 1000 + 1, throttle_ms=300, connection=connection)
     assert texts("mostly-throttled", made) == []
+
+
+def test_requests_without_a_pause_are_early_too() -> None:
+    made = Journal()
+    for at_ms in range(0, 1000, 2):
+        made.request("Produce", at_ms, at_ms + 0.5, throttle_ms=0 if at_ms % 50 else THROTTLE_MS)
+    (found,) = texts("throttle-ignored", made)
+    assert found == "375 requests were sent before the throttle time was over, after 16 of 20 responses with one"
