@@ -1,7 +1,6 @@
 """The options that observe the brokers of each test, and their hooks."""
 
 import os
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -67,11 +66,10 @@ class _Beginnings:
     def __init__(self, recorder: started.Recorder) -> None:
         self._recorder = recorder
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self._recorder.forget_stopped()
         item.stash[MARKS] = self._recorder.marks()
-        return (yield)
 
 
 def _mode_and_folder(config: pytest.Config) -> tuple[str, Path | None]:
