@@ -301,6 +301,8 @@ def pytest_runtest_makereport(
         from sluice.embedded.assertions.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
+    if call.when == "teardown":
+        item.stash[_REPORTED_BROKERS] = []  # pytest keeps items to the end, and a broker has its journal
     return report
 
 

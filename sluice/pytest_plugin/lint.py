@@ -17,8 +17,6 @@ from sluice.lint.rule import Severity
 from sluice.lint.run import lint
 from sluice.text.error_text import one_of
 
-from .traces import MARKS
-
 
 class Lint:
     """The hook. A test that fails by itself is not judged, and the end of the call is the end of the events."""
@@ -35,15 +33,15 @@ class Lint:
             raise pytest.UsageError(f"--kafka-lint-baseline: {error}") from None
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+    def pytest_runtest_call(self) -> Generator[None]:
         yield
-        found = [*self._findings(item)]
+        found = [*self._findings()]
         if found:
             pytest.fail("\n".join(self._report(found)), pytrace=False)
 
-    def _findings(self, item: pytest.Item) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[Finding]:
         wanted = self._severity.and_worse
-        for recorded in self._recorder.recorded_since(item.stash[MARKS]):
+        for recorded in self._recorder.recorded():
             for finding in lint(recorded.events).findings:
                 is_of_tests = all(client.software_name == SOFTWARE_NAME for client in finding.clients)
                 if finding.severity in wanted and finding.identity not in self._known and not is_of_tests:

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.embedded.traces import started
 
-from .traces import MARKS, Traces
+from .traces import Traces
 
 _MODES = ("retain-on-failure", "on", "off")
 
@@ -67,9 +67,8 @@ class _Beginnings:
         self._recorder = recorder
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        self._recorder.forget_stopped()
-        item.stash[MARKS] = self._recorder.marks()
+    def pytest_runtest_setup(self) -> None:
+        self._recorder.begin_test()
 
 
 def _mode_and_folder(config: pytest.Config) -> tuple[str, Path | None]:

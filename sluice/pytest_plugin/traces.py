@@ -21,9 +21,8 @@ _MOST_LOG_LINES = 2000  # the last ones; more would not be read, and make the fi
 
 
 class _Test(RecordedTest):
-    def __init__(self, name: str, marks: started.Marks) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.marks = marks
         self.events: Sequence[started.Recorded] = ()
         self.problem = ""
 
@@ -39,16 +38,13 @@ class _Log(logging.Handler):
         self.records.append(record)
 
 
-MARKS = pytest.StashKey[started.Marks]()  # when the test began
-_TEST = pytest.StashKey[_Test]()
-
-
 class Traces:
     def __init__(self, recorder: started.Recorder, folder: Path | None, *, keeps_passed: bool) -> None:
         self._recorder = recorder
         self._folder = folder
         self._keeps_passed = keeps_passed
         self._log = _Log()
+        self._test = _Test("")  # the current one
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -60,15 +56,15 @@ class Traces:
             root.removeHandler(self._log)
 
     @pytest.hookimpl(wrapper=True)  # after the teardown of fixtures, before the broker of the session is reset
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
-        test, has_ended = item.stash[_TEST], False
+    def pytest_runtest_teardown(self) -> Generator[None]:
+        has_ended = False
         try:
             result = yield
             has_ended = True
             return result
         finally:
-            if test.failure or self._keeps_passed or not has_ended:
-                self._read_events(test)
+            if self._test.failure or self._keeps_passed or not has_ended:
+                self._read_events(self._test)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # after the other sections of the report
     def pytest_runtest_makereport(
@@ -76,8 +72,8 @@ class Traces:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "setup":
-            item.stash[_TEST] = _Test(item.nodeid, item.stash[MARKS])
-        test = item.stash[_TEST]
+            self._test = _Test(item.nodeid)
+        test = self._test
         if call.start:  # a subtest of unittest has no times
             test.phases.append(RecordedPhase(call.when, call.start, call.stop, report.outcome))
         if report.failed:
@@ -90,6 +86,7 @@ class Traces:
                 report.sections.append((_SECTION, written))
         if call.when == "teardown":
             self._log.records.clear()
+            self._test = _Test("")  # forget its events
         return report
 
     def _is_kept(self, test: _Test) -> bool:
@@ -97,7 +94,7 @@ class Traces:
 
     def _read_events(self, test: _Test) -> None:
         try:
-            test.events = self._recorder.recorded_since(test.marks)
+            test.events = self._recorder.recorded()
         except SluiceError as error:  # its loop is blocked
             test.problem = f"no trace: {error}"
 

@@ -3,7 +3,7 @@
 A test framework sets `recorder`. Without one, no broker is kept, because a stopped broker still has its journal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -41,32 +41,29 @@ class Recordable(Protocol):
     def _recorded(self, after: int = 0) -> Recorded: ...
 
 
-Marks = Mapping[object, int]  # the number of events by journal
-
-
 class Recorder:
-    """The brokers that have started, until they have stopped and `forget_stopped` is called."""
+    """The brokers of this process and, of each journal, the position at which the current test began."""
 
     def __init__(self) -> None:
         self._brokers: dict[object, Recordable] = {}
+        self._began_at: dict[object, int] = {}
 
     def add(self, key: object, broker: Recordable) -> None:
         """Add a broker in place of one with the same key."""
         self._brokers[key] = broker
 
-    def forget_stopped(self) -> None:
+    def begin_test(self) -> None:
+        """Forget stopped brokers, and the events so far. Reads numbers only, because it is called for each test."""
         self._brokers = {key: broker for key, broker in self._brokers.items() if not broker._has_stopped}
+        positions = (broker._position for broker in self._brokers.values())
+        self._began_at = dict(position for position in positions if position is not None)
 
-    def marks(self) -> Marks:
-        """Return the positions after the events so far; fast, because it is called for each test."""
-        return dict(position for broker in self._brokers.values() if (position := broker._position) is not None)
-
-    def recorded_since(self, marks: Marks) -> list[Recorded]:
-        """Return the events of the brokers that have new ones. Raises SluiceError."""
+    def recorded(self) -> list[Recorded]:
+        """Return the events of the current test, of the brokers that have some. Raises SluiceError."""
         found = []
         for broker in self._brokers.values():
             position = broker._position
-            after = 0 if position is None else marks.get(position.journal, 0)
+            after = 0 if position is None else self._began_at.get(position.journal, 0)
             if position is not None and position.written > after:
                 found.append(broker._recorded(after))
         return found

@@ -342,3 +342,34 @@ def test_passing_tests_import_nothing_of_traces(pytester: pytest.Pytester) -> No
     """
     pytester.makepyfile(dedent(code))
     pytester.runpytest_subprocess(*WITHOUT).assert_outcomes(passed=2)
+
+
+def test_no_journal_is_kept_after_its_test(pytester: pytest.Pytester) -> None:
+    code = """
+        import gc
+        from weakref import ref
+
+        import pytest
+        from sluice import SyncBroker
+
+        journals = []
+
+        def use(broker):
+            broker.client("shop").send("orders", b"one pizza")
+            journals.append(ref(broker._target._server.cluster.journal))
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_each(kafka_broker, kafka_broker_session, kafka_cluster_factory, number):
+            use(kafka_broker)
+            use(kafka_broker_session)
+            use(kafka_cluster_factory())
+            with SyncBroker() as broker:
+                use(broker)
+
+        def test_another(): ...
+
+        def test_they_are_gone():
+            gc.collect()
+            assert [journal() for journal in journals] == [None] * 8
+    """
+    run(pytester, code, "--kafka-trace=on").assert_outcomes(passed=4)
