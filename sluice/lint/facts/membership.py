@@ -35,6 +35,8 @@ _REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling", "Empty"}
 _MOST_MEMBERS = 4096
 # The broker removes a member within this time after its session timeout, even if it is busy.
 _EXPIRY_DELAY_NS = 2_000_000_000
+# It restarts the timer when it handles a request, so up to this time before the time of the response.
+_EXPIRY_EARLY_NS = 200_000_000
 # A rebalance with the default max.poll.interval.ms may take so long: a loop has several in it.
 LOOP_NS = 300_000_000_000
 _LOOP_REBALANCES = 64
@@ -478,7 +480,7 @@ class Membership(Domain):
             self._recent.append(event.at_ns)
         for member in self.members.values():
             late_ns = event.at_ns - member.last_ns - member.session_timeout_ms * _NS_PER_MS
-            if member.is_present and member.session_timeout_ms and 0 <= late_ns <= _EXPIRY_DELAY_NS:
+            if member.is_present and member.session_timeout_ms and -_EXPIRY_EARLY_NS <= late_ns <= _EXPIRY_DELAY_NS:
                 member.expired_ns = event.at_ns
                 self.expired_examples.note(event)
                 self._departures[member.connection] = _Departure(member, event.at_ns, "")

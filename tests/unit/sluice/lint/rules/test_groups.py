@@ -406,6 +406,10 @@ def test_members_of_consumer_groups_expire(silent_ms: int, error: int, count: in
     assert len(texts("session-expired", consumer_protocol(silent_ms=silent_ms, error=error))) == count
 
 
+def test_a_session_ends_before_its_timeout_after_the_last_response() -> None:
+    assert len(texts("closed-without-leaving", stops(2, until_ms=9_999))) == 1
+
+
 def test_the_oldest_of_many_members_are_forgotten() -> None:
     group = Members(session_ms=100)
     for number in range(4100):
