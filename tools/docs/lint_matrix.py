@@ -11,6 +11,7 @@ from tools.lint.plants import FEWER
 from tools.lint.verdicts import Reported, Verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint-matrix.md"
+_MOST_SHOWN = 3  # uses with the same finding
 _HEAD = """\
 # What lint finds in real clients
 
@@ -78,8 +79,11 @@ def _defaults(found: Sequence[Reported]) -> Iterator[str]:
     for client in [each.name for each in CLIENTS]:
         for rule in all_rules():
             if reports := scenes.get((client, rule)):
-                uses = "; ".join(sorted({each.scene for each in reports}))
-                yield f"| {client} | `{rule}` | {uses} | {_text(reports[0].text)} | {reason_for(rule, client)} |"
+                uses = sorted({each.scene for each in reports})
+                shown = "; ".join(uses[:_MOST_SHOWN]) + (
+                    f"; {len(uses) - _MOST_SHOWN} others" * (len(uses) > _MOST_SHOWN)
+                )
+                yield f"| {client} | `{rule}` | {shown} | {_text(reports[0].text)} | {reason_for(rule, client)} |"
 
 
 def _text(text: str) -> str:

@@ -16,6 +16,10 @@ from tools.lint.verdicts import Reported, Verdict, judge_defaults, judge_plants,
 TARGET = 0.98
 
 client_option = click.option("--client", "clients", multiple=True, type=click.Choice(tuple(BY_NAME)))
+seeds_option = click.option("--seeds", type=int, default=5, show_default=True, help="Runs of each cell.")
+most_option = click.option(
+    "--most", type=int, default=len(BY_NAME), show_default=True, help="Number of clients per rule."
+)
 journals_option = click.option(
     "--journals", type=click.Path(path_type=Path), help="Folder for the journals of the clients with their defaults."
 )
@@ -30,10 +34,11 @@ def main() -> None:
 @main.command()
 @client_option
 @click.option("--rule", "rules", multiple=True)
-@click.option("--seeds", type=int, default=5)
-def plants(clients: Sequence[str], rules: Sequence[str], seeds: int) -> None:
+@seeds_option
+@most_option
+def plants(clients: Sequence[str], rules: Sequence[str], seeds: int, most: int) -> None:
     """Plant misconfigurations, and remedy them."""
-    verdicts = _plants(clients or tuple(BY_NAME), rules, seeds)
+    verdicts = _plants(clients or tuple(BY_NAME), rules, seeds, most)
     sys.exit(rate(verdicts) < TARGET)
 
 
@@ -47,19 +52,20 @@ def defaults(clients: Sequence[str], journals: Path | None) -> None:
 
 
 @main.command(name="all")
-@click.option("--seeds", type=int, default=5)
-def everything(seeds: int) -> None:
+@seeds_option
+@most_option
+def everything(seeds: int, most: int) -> None:
     """Run both, and write docs/lint-matrix.md."""
-    verdicts = _plants(tuple(BY_NAME), (), seeds)
+    verdicts = _plants(tuple(BY_NAME), (), seeds, most)
     found = _defaults(tuple(BY_NAME), None)
     write_page(verdicts, found)
     sys.exit(rate(verdicts) < TARGET or bool(unexplained(found)))
 
 
-def _plants(clients: Sequence[str], rules: Sequence[str], seeds: int) -> list[Verdict]:
+def _plants(clients: Sequence[str], rules: Sequence[str], seeds: int, most: int) -> list[Verdict]:
     chosen = [each for each in all_plants() if not rules or each.rule in rules]
     verdicts = []
-    for each in judge_plants(chosen, clients, range(1, seeds + 1)):
+    for each in judge_plants(chosen, clients, most, range(1, seeds + 1)):
         verdicts.append(each)
         if not each.passes:
             _show(each)

@@ -31,11 +31,14 @@ class Client(Protocol):
     def missing(self) -> str | None:
         """Return why it cannot run here; None if it can."""
 
+    async def prepare(self, jobs: int) -> None:
+        """Start processes for so many jobs, which takes seconds on a busy machine."""
+
     async def do(self, bootstrap: str, job: Job) -> None:
         """Do a job; an error raises."""
 
-    async def end_run(self) -> None:
-        """Close what jobs have left open in the current process."""
+    async def end_run(self, bootstrap: str) -> None:
+        """Close the clients that jobs have left open."""
 
     async def close(self) -> None:
         """End its processes."""
@@ -50,10 +53,13 @@ class InLoop:
     def missing(self) -> str | None:
         return None
 
+    async def prepare(self, jobs: int) -> None:
+        pass
+
     async def do(self, bootstrap: str, job: Job) -> None:
         await aiokafka_driver.run(bootstrap, job)
 
-    async def end_run(self) -> None:
+    async def end_run(self, bootstrap: str) -> None:
         await aiokafka_driver.close_left_open()
 
     async def close(self) -> None:
@@ -71,9 +77,14 @@ class Workers:
         self._folder = folder
         self._build = build
         self._idle: list[asyncio.subprocess.Process] = []
+        self._left_open: dict[str, list[asyncio.subprocess.Process]] = {}  # by the run's bootstrap address
 
     def missing(self) -> str | None:
         return missing(self._build) if self._build else None
+
+    async def prepare(self, jobs: int) -> None:
+        while len(self._idle) < jobs:
+            self._idle.append(await self._start())
 
     async def do(self, bootstrap: str, job: Job) -> None:
         worker = self._idle.pop() if self._idle else await self._start()
@@ -89,11 +100,14 @@ class Workers:
         finally:
             if reusable:
                 self._idle.append(worker)
+            elif job.role == "produce" and not job.leave:
+                self._left_open.setdefault(bootstrap, []).append(worker)
             else:
                 await _end(worker)
 
-    async def end_run(self) -> None:
-        pass
+    async def end_run(self, bootstrap: str) -> None:
+        for worker in self._left_open.pop(bootstrap, []):
+            await _end(worker)
 
     async def _start(self) -> asyncio.subprocess.Process:
         worker = await asyncio.create_subprocess_exec(
@@ -134,18 +148,19 @@ async def _end(worker: asyncio.subprocess.Process) -> None:
     await worker.wait()
 
 
+# The lightest processes first.
 CLIENTS: Sequence[Client] = (
     InLoop(),
-    Workers("kafka-python", (sys.executable, "-m", "tools.lint.drivers.kafka_python_driver"), ROOT),
     Workers("confluent-kafka", (sys.executable, "-m", "tools.lint.drivers.confluent_driver"), ROOT),
+    Workers("kafka-python", (sys.executable, "-m", "tools.lint.drivers.kafka_python_driver"), ROOT),
+    *[Workers(name, ("./driver",), BUILT / name, name) for name in ("franz-go", "sarama")],
+    Workers("kafkajs", ("node", "main.js"), BUILT / "kafkajs", "kafkajs"),
+    *[Workers(name, JAVA, BUILT / name, name) for name in ("java-4", "java-3.9")],
     Workers(
         "kafka-python-2",
         ("venv/bin/python", "-m", "tools.lint.drivers.kafka_python_driver"),
         BUILT / "kafka-python-2",
         "kafka-python-2",
     ),
-    *[Workers(name, JAVA, BUILT / name, name) for name in ("java-3.9", "java-4")],
-    *[Workers(name, ("./driver",), BUILT / name, name) for name in ("franz-go", "sarama")],
-    Workers("kafkajs", ("node", "main.js"), BUILT / "kafkajs", "kafkajs"),
 )
 BY_NAME: Mapping[str, Client] = {each.name: each for each in CLIENTS}

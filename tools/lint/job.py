@@ -63,7 +63,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     most: int = 500  # records of a poll
     commit: Commit = "auto"  # auto: by the library; others: as in OFFSETS_APART
     rejoin_ms: float = 0  # close, and start again
-    leave: bool = True  # close the client in the end; else end without a word
+    leave: bool = True  # close the client in the end; else leave a producer open, and end a consumer's process
 
     def next_life(self) -> "Job":
         """Return the job of the next lifetime of a consumer."""

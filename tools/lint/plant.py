@@ -28,7 +28,7 @@ class Plant(NamedTuple):
 
     rule: id of the rule that must find it
     scene: what is common to the planted and the remedied run, for a seed: sizes, counts and times vary
-    cells: settings of the first job by client; a client without settings: NOTHING
+    cells: settings by client, of the jobs with the first one's client id; a client without settings: NOTHING
     planted: fields of the first job that plant it, beyond those of the scene
     remedied: the same for the remedied run
     also: ids of rules that rightly find something in the planted run, too
@@ -49,9 +49,14 @@ class Plant(NamedTuple):
         cell = self.cells[client]
         settings = cell.planted if is_planted else cell.remedied
         changes = self.planted if is_planted else self.remedied
-        first = scene.jobs[0]
-        first = msgspec.structs.replace(first, settings=first.settings | settings, **changes)
-        scene = msgspec.structs.replace(scene, jobs=[first, *scene.jobs[1:]])
+        jobs = [
+            msgspec.structs.replace(each, settings=each.settings | settings)
+            if each.client_id == scene.jobs[0].client_id
+            else each
+            for each in scene.jobs
+        ]
+        jobs[0] = msgspec.structs.replace(jobs[0], **changes)
+        scene = msgspec.structs.replace(scene, jobs=jobs)
         return scene if is_planted else msgspec.structs.replace(scene, **self.remedied_scene)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from tools.lint.clients import BY_NAME, CLIENTS
 from tools.lint.scene import Run, Scene, play, play_virtually
 
-BESIDE = 8  # runs in real time; they mostly sleep
+BESIDE = 6  # runs in real time; they mostly sleep
 PROCESSES = 2
 
 T = TypeVar("T")

@@ -53,6 +53,7 @@ class Run(msgspec.Struct, frozen=True):
 
 async def play(scene: Scene, client: Client) -> Run:
     """Run the scene with a client, in the running loop."""
+    await client.prepare(len(scene.jobs))
     config = {"sluice.journal.events": JOURNAL_EVENTS, **scene.properties}
     security: dict[str, Any] = {"sasl": "PLAIN", "acls": scene.acls} if scene.sasl else {}
     async with Broker(scene.brokers, config=config, **security) as broker:
@@ -69,7 +70,7 @@ async def play(scene: Scene, client: Client) -> Run:
             async with _beside(scene, broker):
                 failures = await asyncio.gather(*[_do(broker, client, job) for job in scene.jobs])
         run = Run(_events(broker.journal), [failure for failure in failures if failure])
-        await client.end_run()
+        await client.end_run(broker.bootstrap)
         return run
 
 

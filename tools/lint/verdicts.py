@@ -71,13 +71,24 @@ def half_of(task: Task, run: Run) -> Half:
     )
 
 
-def judge_plants(plants: Iterable[Plant], clients: Iterable[str], seeds: Iterable[int]) -> Iterator[Verdict]:
+def chosen_cells(plants: Iterable[Plant], clients: Sequence[str], most: int) -> dict[tuple[str, str], Plant]:
+    """Return the plants by rule and client: of each rule, at most so many of the clients, the first ones."""
+    found: dict[str, dict[str, Plant]] = {}
+    for plant in plants:
+        found.setdefault(plant.rule, {}).update(dict.fromkeys(plant.cells, plant))
+    return {
+        (rule, client): cells[client]
+        for rule, cells in found.items()
+        for client in [each for each in clients if each in cells][:most]
+    }
+
+
+def judge_plants(plants: Iterable[Plant], clients: Sequence[str], most: int, seeds: Sequence[int]) -> Iterator[Verdict]:
     """Run the plants that these clients have, planted and remedied, and yield a verdict for each seed."""
-    chosen = {(plant.rule, client): plant for plant in plants for client in clients if client in plant.cells}
+    chosen = chosen_cells(plants, [each for each in clients if each in runnable()], most)
     tasks = [
         Task(f"{rule} {state}", client, seed, plant.scene_of(client, seed, is_planted=state == PLANTED))
         for (rule, client), plant in chosen.items()
-        if client in runnable()
         for seed in seeds
         for state in (PLANTED, REMEDIED)
     ]

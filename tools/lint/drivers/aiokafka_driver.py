@@ -122,7 +122,8 @@ async def _consumer(bootstrap: str, job: Job) -> AsyncIterator[AIOKafkaConsumer]
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topic: str, most: int) -> set[int]:
-    await consumer.topics()
+    # `topics` lists topics without their partitions.
+    await consumer._client.set_topics([*consumer._client._topics, topic])
     partitions = consumer.partitions_for_topic(topic) or {0}
     return {each for each in partitions if not most or each < most}
 

@@ -8,6 +8,8 @@ from tools.lint.plant import Plant
 
 # Rules that fewer than three clients can be made to break.
 FEWER: Mapping[str, str] = {
+    "reconnects-without-growing-waits": "only Java's client lets such waits grow, by default",
+    "request-timeout-too-short": "only librdkafka and Sarama have two timeouts and close the connection at the shorter",
     "throttle-ignored": "only aiokafka and librdkafka ignore throttle times",
 }
 

@@ -5,7 +5,7 @@ from random import Random
 
 from tools.lint.job import Settings
 from tools.lint.plant import Cell, Plant, anyhow, consuming
-from tools.lint.scene import Scene
+from tools.lint.scene import Fault, Scene
 
 _SHORT_SESSIONS: dict[str, str | float] = {"group.min.session.timeout.ms": 1000}
 
@@ -74,6 +74,13 @@ def _slow(random: Random) -> Scene:
     """Records come all the time, and each poll is followed by work."""
     job = consuming(random, for_ms=random.randint(9_500, 10_500), most=10)
     return Scene(jobs=[job], topics={"orders": 1}, feed_ms=100, properties=_SHORT_SESSIONS, fails=True)
+
+
+def _congested(random: Random) -> Scene:
+    """For some seconds, the network delays each request by longer than the session timeout."""
+    slow: Fault = {"client_id": "app", "after": "6s", "during": "5s"}
+    slow |= {"action": {"kind": "bandwidth", "in_bytes_per_s": random.randint(20, 30)}}
+    return Scene(jobs=[consuming(random, for_ms=14_000)], properties=_SHORT_SESSIONS, faults=[slow], fails=True)
 
 
 def _long(random: Random) -> Scene:
@@ -153,6 +160,7 @@ PLANTS: Sequence[Plant] = (
     Plant("heartbeat-interval", _quiet, _sessions(2_700, 6_000, 1_300, _PERIODIC)),
     Plant("session-timeout-short", _quiet, _sessions(3_000, 10_000, 900, _PERIODIC)),
     Plant("session-timeout-rejected", _strict, _sessions(2_000, 10_000, 600)),
+    Plant("session-expired", _congested, _sessions(2_000, 10_000, 600, _PERIODIC)),
     Plant("poll-too-late", _slow, _polls(2_000, _POLLING), planted={"process_ms": 2_500}),
     Plant("rebalance-loop", _long, _polls(2_000, _POLLING), planted={"process_ms": 2_500}),
     Plant("poll-near-limit", _joined_meanwhile, _polls(5_000, _POLLING), planted={"process_ms": 4_400}),

@@ -206,7 +206,7 @@ PLANTS: Sequence[Plant] = (
     Plant(
         "reordering-possible",
         lambda random: Scene(
-            jobs=[Job(role="produce", bursts=random.randint(150, 250), every_ms=10, wait=False)],
+            jobs=[Job(role="produce", bursts=random.randint(400, 500), every_ms=5, wait=False)],
             topics={"orders": 1},
             faults=[{"api": "Produce", "client_id": "app", "action": {"kind": "delay", "ms": random.randint(30, 60)}}],
         ),
@@ -216,7 +216,6 @@ PLANTS: Sequence[Plant] = (
             ),
             "java-4": Cell({"enable.idempotence": False, "linger.ms": 0}, {"linger.ms": 0}),
             "kafka-python": Cell({"enable_idempotence": False}, {}),
-            "sarama": Cell({}, {"Net.MaxOpenRequests": 1}),
         },
     ),
     Plant(
@@ -228,7 +227,6 @@ PLANTS: Sequence[Plant] = (
                 {"socket.timeout.ms": 60_000, "request.timeout.ms": 30_000, "max.in.flight": 1},
             ),
             "sarama": Cell({"Net.ReadTimeout": 1_000, "Net.MaxOpenRequests": 1}, {"Net.MaxOpenRequests": 1}),
-            "kafkajs": Cell({"client.requestTimeout": 1_000}, {}),
         },
     ),
     Plant(

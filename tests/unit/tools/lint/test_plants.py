@@ -1,6 +1,7 @@
 """The plants of the lint matrix: complete for all rules, and true for aiokafka in virtual time."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -8,12 +9,13 @@ import pytest
 from sluice.lint.registry import all_rules
 from tools.lint.clients import BY_NAME
 from tools.lint.plant import Plant
-from tools.lint.plants import all_plants
+from tools.lint.plants import FEWER, all_plants
 from tools.lint.runs import Task
 from tools.lint.scene import play_virtually
 from tools.lint.verdicts import PLANTED, REMEDIED, half_of, verdict_of
 
 PLANTS = all_plants()
+THREE = 3
 # Of each folder of rules, those whose runs take a fraction of a second.
 FAST = {
     "acks-below-all",
@@ -37,6 +39,18 @@ def _without_logs() -> Iterator[None]:
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
+
+
+def clients_by_rule() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for plant in PLANTS:
+        found[plant.rule] |= set(plant.cells)
+    return found
+
+
+def test_each_rule_is_planted_in_three_clients() -> None:
+    found = clients_by_rule()
+    assert {rule for rule in all_rules() if len(found[rule]) < THREE} == set(FEWER)
 
 
 def test_each_plant_has_a_known_rule_and_known_clients() -> None:
