@@ -282,8 +282,9 @@ class _Bench:
                 return client
         raise DefectError(f"the proxy refuses clients for {_OPENS_WITHIN_S} s")
 
-    async def run(self, request: tuple[int, int], count: int) -> None:
+    async def run(self, request: tuple[int, int], count: int, answer: bytes) -> None:
         client = await self._connect()
+        self.answer = answer
         assert client.transport is not None
         sent = _login(*request) if self.kind.passes_sasl else [_request(*request, number) for number in range(count)]
         client.transport.write(b"".join(sent))
@@ -324,12 +325,13 @@ def run_response(data: bytes) -> None:
     bench = _benches.get(kind)
     if bench is None:
         bench = _benches[kind] = _Bench(_KINDS[kind])
-    bench.answer, bench.delivery, bench.is_reached = data[HEADER.size :], delivery % DELIVERIES, False
+    bench.delivery, bench.is_reached = delivery % DELIVERIES, False
     lines = _Lines()
     log = logging.getLogger("sluice")
     log.addHandler(lines)
     try:
-        bench.loop.run_until_complete(bench.run(REQUESTS[request % len(REQUESTS)], 1 + count % _MOST_REQUESTS))
+        asked = REQUESTS[request % len(REQUESTS)]
+        bench.loop.run_until_complete(bench.run(asked, 1 + count % _MOST_REQUESTS, data[HEADER.size :]))
         if len(lines.lines) > _MOST_LINES:
             raise DefectError(f"{len(lines.lines)} lines: {lines.lines}")
     except BaseException:
