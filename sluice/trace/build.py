@@ -143,7 +143,8 @@ class _Model:
 
     def _found(self, run: Run, end_ns: int) -> list[tuple[int, Found]]:
         """Return findings with the numbers of their clusters, the most probable cause first."""
-        histories = [History(one.events, self._start_ns, end_ns) for one in self._recorded]
+        failed_ns = None if run.failure is None or run.failure.at_ns == NONE else run.failure.at_ns
+        histories = [History(one.events, self._start_ns, end_ns, failed_ns) for one in self._recorded]
         return ranked(histories, "" if run.failure is None else run.failure.text)
 
     def _finding(self, cluster: int, found: Found) -> Finding:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from sluice.broker.faults.rule import Rule
+from sluice.broker.faults.rule import Rule, parse_rule
+from sluice.errors import FaultError
 from sluice.journal_events import (
     NO_ID,
     GroupState,
@@ -79,6 +80,15 @@ def rule_text(rule: Rule) -> str:
         action = " ".join([str(action.pop("kind")), *(f"{name}={value}" for name, value in action.items())])
     conditions = ", ".join(f"{name}={value}" for name, value in fields.items())
     return f"{action}: {conditions}" if conditions else str(action)
+
+
+def described_rule(text: str) -> tuple[str, int | None]:
+    """Return the text of a rule, and the number of hits that ends it."""
+    try:
+        rule = parse_rule(msgspec.json.decode(text), "rule")
+    except (FaultError, msgspec.DecodeError):  # of another version of sluice
+        return text, None
+    return rule_text(rule), len(rule.on) if rule.on else rule.times
 
 
 def leader_text(event: LeaderChange) -> str:

@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
-
-from sluice.broker.faults.rule import parse_rule
 from sluice.broker.journal.format_event import what
-from sluice.errors import FaultError
 from sluice.journal_events import (
     NO_ID,
     AcquisitionTimeout,
@@ -32,13 +28,13 @@ from sluice.journal_events import (
 
 from .described import (
     counted,
+    described_rule,
     detail_of,
     group_text,
     has_failed,
     leader_text,
     outcome_of,
     partition_name,
-    rule_text,
     text_of,
     transaction_text,
 )
@@ -122,6 +118,8 @@ class Timeline:
         self._cluster = cluster
         self._start_ns = start_ns
         self._open: dict[int, _Span] = {}  # by lane
+        self._leaders: dict[int, tuple[int, str]] = {}  # lane -> node id of the leader, partition
+        self._stopped: set[int] = set()  # leaders
         self._hits: dict[str, int] = {}  # by rule
         self._rules: dict[str, str] = {}
         self._most_hits: dict[str, int | None] = {}
@@ -197,8 +195,7 @@ class Timeline:
             of_partition = self._lanes.partition(topic, index)
             self._table.relate(lane, of_partition)
             if event.api in _BY_LEADERS and not has_failed(event) and of_partition not in self._open:
-                self._switch(of_partition, event.received_ns, _LEADER, f"broker {event.broker}")
-                self.states.set(event.received_ns, "leaders", f"{topic}-{index}", f"broker {event.broker}")
+                self._set_leader(of_partition, event.received_ns, event.broker, f"{topic}-{index}")
 
     def _connection_opened(self, event: ConnectionOpened) -> None:
         self._mark(event, self._lanes.connection(event), "neutral", "▸", what(event))
@@ -232,7 +229,7 @@ class Timeline:
     def _rule_change(self, event: RuleChange) -> None:
         lane, rule_id = self._lanes.rule(event.rule_id), event.rule_id
         if event.change == "added":
-            text, most_hits = _described_rule(event.rule)
+            text, most_hits = described_rule(event.rule)
             self._rules[rule_id], self._most_hits[rule_id], self._hits[rule_id] = text, most_hits, 0
             self._table.lanes[lane].detail = text
             self._mark(event, lane, "neutral", "+", f"rule {rule_id} added: {text}")
@@ -269,10 +266,10 @@ class Timeline:
         if event.topic.startswith(_INTERNAL):
             return
         lane = self._lanes.partition(event.topic, event.partition)
+        name = f"{event.topic}-{event.partition}"
         if lane not in self._open and event.before != NO_ID:
-            before = f"broker {event.before}"
-            self._switch(lane, self._start_ns, _LEADER, before)
-            self.states.set(self._start_ns, "leaders", f"{event.topic}-{event.partition}", before)
+            self._set_leader(lane, self._start_ns, event.before, name)
+        self._leaders[lane] = event.broker, name
         outcome = _NO_LEADER if event.broker == NO_ID else _LEADER
         self._switch(lane, event.at_ns, outcome, leader_text(event), event.seq)
         self._mark(event, lane, "lost" if event.lost_records else "state", "★", what(event))
@@ -284,6 +281,19 @@ class Timeline:
             self._switch(lane, self._start_ns, _RUNNING, _RUNNING.name)
         self._switch(lane, event.at_ns, _state(event.state), event.state, event.seq)
         self.states.broker_state(event)
+        for partition, (leader, name) in self._leaders.items():
+            if leader == event.broker and event.state == "stopped":
+                without = f"no leader: broker {leader} stopped"
+                self._switch(partition, event.at_ns, _NO_LEADER, without)
+                self.states.set(event.at_ns, "leaders", name, without)
+                self._stopped.add(leader)
+            elif leader == event.broker and event.state == "running" and leader in self._stopped:
+                self._set_leader(partition, event.at_ns, leader, name)
+
+    def _set_leader(self, lane: int, at_ns: int, leader: int, name: str) -> None:
+        self._leaders[lane] = leader, name
+        self._switch(lane, at_ns, _LEADER, f"broker {leader}")
+        self.states.set(at_ns, "leaders", name, f"broker {leader}")
 
     def _scenario_step(self, event: ScenarioStep) -> None:
         tone: Tone = "error" if event.problem else "neutral"
@@ -309,15 +319,6 @@ class Timeline:
 def _offset_text(partition: TopicPartition) -> str:
     name = partition_name(partition)
     return name if partition.offset == NO_ID else f"{name} at {partition.offset}"
-
-
-def _described_rule(text: str) -> tuple[str, int | None]:
-    """Return the text of a rule, and the number of hits that ends it."""
-    try:
-        rule = parse_rule(msgspec.json.decode(text), "rule")
-    except (FaultError, msgspec.DecodeError):  # of another version of sluice
-        return text, None
-    return rule_text(rule), len(rule.on) if rule.on else rule.times
 
 
 def _state(name: str) -> Outcome:

@@ -12,10 +12,11 @@ from sluice.journal_events import (
     Event,
     Fault,
     Request,
+    RuleChange,
     TopicPartition,
 )
 from sluice.trace.attempts import Attempts
-from sluice.trace.described import has_failed
+from sluice.trace.described import described_rule, has_failed
 from sluice.trace.model import Severity
 
 NS_PER_MS = 1_000_000
@@ -47,11 +48,15 @@ class Found(NamedTuple):
 
 
 class History:
-    """Events in order of `seq`, of a trace that begins at `start_ns` and ends at `end_ns`."""
+    """Events in order of `seq`, of a trace that begins at `start_ns` and ends at `end_ns`.
 
-    def __init__(self, events: Sequence[AnyEvent], start_ns: int, end_ns: int) -> None:
+    failed_ns: when the assertion failed; None if none did, or if the time is unknown. Later events explain nothing.
+    """
+
+    def __init__(self, events: Sequence[AnyEvent], start_ns: int, end_ns: int, failed_ns: int | None = None) -> None:
         self.start_ns = start_ns
         self.end_ns = end_ns
+        self.failed_ns = failed_ns
         self._of_type: dict[type[Event], list[Event]] = {}
         for event in events:
             self._of_type.setdefault(type(event), []).append(event)
@@ -87,6 +92,16 @@ class History:
     def hits(self) -> dict[str, list[Fault]]:
         """The hits of each fault rule."""
         return grouped(self.of(Fault), lambda each: each.rule_id)
+
+    def is_after_failure(self, at_ns: int) -> bool:
+        """Return whether a time is after the failed assertion."""
+        return self.failed_ns is not None and at_ns > self.failed_ns
+
+    @cached_property
+    def rule_texts(self) -> dict[str, str]:
+        """Action and conditions of each fault rule."""
+        added = [each for each in self.of(RuleChange) if each.change == "added"]
+        return {each.rule_id: described_rule(each.rule)[0] for each in added}
 
     @cached_property
     def chains(self) -> list[list[Request]]:

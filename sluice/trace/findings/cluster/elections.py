@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import NamedTuple
 
 from sluice.journal_events import NO_ID, BrokerState, LeaderChange
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import NS_PER_S, Found, History, duration, grouped, listed, seqs
+from sluice.trace.findings.history import NS_PER_S, Found, History, duration, grouped, listed, number_value, seqs
 from sluice.trace.model import Severity
 
 _LONG_NS = NS_PER_S
+_ALL = -1  # acks=all
 _DOWN = frozenset({"stopped", "isolated"})
 
 
@@ -26,11 +28,56 @@ def _lost_records(history: History, changes: list[LeaderChange]) -> Iterator[Fou
         partitions = listed(f"{topic}-{each.partition}" for each in alike)
         title = f"{counted(lost, 'record')} of {partitions} lost at an election"
         text = f"At {history.when(first.at_ns)}, broker {first.broker} became the leader without the last "
-        text += (
-            f"{counted(first.lost_records, 'record')} of broker {first.before}. Set acks=all and min.insync.replicas=2 "
-        )
-        text += "to not lose acknowledged records."
+        text += f"{counted(first.lost_records, 'record')} of broker {first.before}. {_reason_of_loss(history, first)}"
         yield Found("lost-records", "error", title, text, first.at_ns, seqs(alike), [topic])
+
+
+def _reason_of_loss(history: History, change: LeaderChange) -> str:
+    """Return whether the records had been acknowledged by all in-sync replicas, and how to prevent the loss."""
+    produced = [
+        one
+        for one in history.apis("Produce")
+        if not has_failed(one)
+        and one.at_ns <= change.at_ns
+        and any((each.topic, each.partition) == (change.topic, change.partition) for each in one.partitions)
+    ]
+    acks = {number_value(one.sent, "acks") for one in produced}
+    if acks != {_ALL}:
+        return "Set acks=all and min.insync.replicas=2 to not lose acknowledged records."
+    down = next((span for span in _down(history, change.broker) if any(span.has(one.at_ns) for one in produced)), None)
+    remedy = "Set min.insync.replicas=2, so that acks=all requires a second replica"
+    if down is None:
+        return f"They were sent with acks=all. {remedy}."
+    return (
+        f"They were sent with acks=all, but acknowledged while broker {change.broker} was {down.state} and not in sync "
+        f"({history.when(down.from_ns)} to {history.when(down.until_ns)}): the in-sync replicas had shrunk, and this "
+        f"was an unclean election. {remedy}, and unclean.leader.election.enable=false."
+    )
+
+
+class _Down(NamedTuple):
+    """A time in which a broker was stopped or isolated."""
+
+    state: str
+    from_ns: int
+    until_ns: int
+
+    def has(self, at_ns: int) -> bool:
+        return self.from_ns <= at_ns <= self.until_ns
+
+
+def _down(history: History, node_id: int) -> list[_Down]:
+    spans: list[_Down] = []
+    begun: BrokerState | None = None
+    for event in history.of(BrokerState):
+        if event.broker != node_id:
+            continue
+        if event.state in _DOWN and begun is None:
+            begun = event
+        elif event.state == "running" and begun is not None:
+            spans.append(_Down(begun.state, begun.at_ns, event.at_ns))
+            begun = None
+    return spans
 
 
 def _without_leader(history: History, changes: list[LeaderChange]) -> Iterator[Found]:
@@ -73,6 +120,15 @@ def _no_election(history: History, changes: list[LeaderChange]) -> Iterator[Foun
     for (topic, node_id), alike in grouped(stopped, lambda one: (one[0][0], one[1])).items():
         event = down[node_id]
         names = listed("{}-{}".format(*place) for place, _, _ in alike)
-        title = f"{names} had no leader until the end: broker {node_id} is {event.state}"
-        text = f"Broker {node_id} was {event.state} at {history.when(event.at_ns)}, and no other leader was elected."
+        when = history.when(event.at_ns)
+        if event.state == "isolated":
+            title = f"{names} had an isolated leader until the end: broker {node_id}"
+            text = f"Broker {node_id} was isolated at {when}, and no other leader was elected."
+        else:
+            title = f"{names} had no leader until the end: broker {node_id} stopped"
+            after = duration(history.end_ns - event.at_ns)
+            text = (
+                f"Broker {node_id} stopped at {when} and did not move its leaders first. The controller had not fenced "
+            )
+            text += f"it {after} later, at the end: another replica is elected after broker.session.timeout.ms."
         yield Found("election-without-leader", "error", title, text, event.at_ns, [event.seq], [topic])

@@ -22,7 +22,7 @@ from sluice.journal_events import ConnectionOpened, Request, RuleChange
 from sluice.protocol.entities import RequestEntities
 from sluice.trace.described import counted, rule_text
 from sluice.trace.findings.closest import Condition, closest
-from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, duration, grouped, topics_of
+from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, duration, grouped, listed, topics_of
 
 _CONDITIONS = (
     *("broker", "api", "client_id", "software_name", "software_version", "principal", "listener"),
@@ -30,6 +30,7 @@ _CONDITIONS = (
 )
 _AGES = {"connection_older_than": "above", "connection_younger_than": "below"}
 _ABSENT = "not in the request"
+_LOOKUPS = frozenset({"ApiVersions", "Metadata"})  # of all clients
 _FREQUENCY = ("request", "probability", "times", "during", "on", "schedule")
 
 
@@ -84,6 +85,10 @@ def _reason(history: History, active: _Active) -> tuple[str, list[int]]:
         return _no_requests(history, active)
     found = closest(requests, _conditions(history, rule))
     assert found is not None
+    if any(each.name == "api" for each in found.unmet) and rule.api is not None:
+        of_api = _alone(rule, "api")
+        if not any(of_api.hits_route(one.broker, one.api_key, one.version) for one in requests):
+            return _another_api(rule.api, found.request, requests)
     request = found.request
     where = f"{request.api} v{request.version} of client {client_of(request)} at {history.when(request.received_ns)}"
     if found.unmet:
@@ -91,6 +96,16 @@ def _reason(history: History, active: _Active) -> tuple[str, list[int]]:
     if isinstance(rule.the_action, ConnectionAction):
         return f"Connections matched it, the first that of {where}, but {_frequency(rule)}.", [request.seq]
     return f"Requests matched it, the first {where}, but {_frequency(rule)}.", [request.seq]
+
+
+def _another_api(api: str | list[str], nearest: Request, requests: list[Request]) -> tuple[str, list[int]]:
+    client = client_of(nearest)
+    of_client = [one for one in requests if client_of(one) == client]
+    apis = [name for name in dict.fromkeys(one.api for one in of_client) if name not in _LOOKUPS]
+    lookups = [name for name in dict.fromkeys(one.api for one in of_client) if name in _LOOKUPS]
+    shown = next((one for one in of_client if one.api not in _LOOKUPS), nearest)
+    name = api if isinstance(api, str) else " or ".join(api)
+    return f"No client sent {name}. Client {client} sent {listed([*apis, *lookups])}.", [shown.seq]
 
 
 def _no_requests(history: History, active: _Active) -> tuple[str, list[int]]:

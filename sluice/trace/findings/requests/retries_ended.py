@@ -27,7 +27,9 @@ _LEAST = 3  # attempts of an API other than Produce: a client looks things up tw
 _PERIODIC = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"})
 _UNKNOWN_WAIT_NS = 2 * NS_PER_S  # twice the highest backoff of Kafka's clients
 _WAITS = 3  # the trace has to continue for so many times the longest wait
-_ROUND_MS = (60_000, 30_000, 10_000, 5_000, 1_000, 500)  # timeouts in configurations are multiples of these
+_ROUND_MS = (60_000, 30_000, 10_000, 5_000, 1_000)  # timeouts in configurations are multiples of these
+_AT_ONCE_NS = 250 * NS_PER_MS  # a test fails within it after the error that it reports
+_DELIVERY_TIMEOUT = "delivery.timeout.ms, message.timeout.ms in librdkafka"
 _SETTINGS = {
     "Produce": "delivery.timeout.ms={} (message.timeout.ms in librdkafka)",
     "Metadata": "max.block.ms={} of a producer, or default.api.timeout.ms={}",
@@ -89,20 +91,21 @@ def _finding(history: History, client: str, api: str, ending: str, alike: list[_
     titles = {
         "gave up": f"Client {client} gave up {subject} after {count}",
         "was closed": f"Client {client} was closed while it retried {subject}",
-        "is retrying": f"{subject} of client {client} did not succeed until the end, in {count}",
+        "is retrying": f"{subject} of client {client} never succeeded: {count}",
     }
+    title = titles[ending] if len(attempts) > 1 else f"{subject} of client {client} failed at its only attempt"
     span = f"{count} in {duration(chain.elapsed_ns)}, from {history.when(first.received_ns)}"
     lines = [f"{span}. Outcomes: {_outcomes(attempts)}."]
     rules = [*dict.fromkeys(each.rule_id for each in attempts if each.rule_id)]
     if rules:
         lines.append(f"Hit by fault rule {listed(rules)}.")
-    lines.append(_setting(chain, "This fits" if ending == "gave up" else "If the client gave up, this fits"))
+    lines.append(_setting(history, chain))
     if len(alike) > 1:
         lines.append(f"The same happened to {counted(len(alike) - 1, 'other request')} of this client.")
     names = [client, *topics_of(attempts), *rules, *filter(None, (first.group_id, first.transactional_id))]
     shown = [seq for one in alike for seq in seqs(one.attempts)]
     kind = "retries-ended" if ending == "gave up" else "retries-unfinished"
-    return Found(kind, "error", titles[ending], "\n".join(lines), last.received_ns, shown, names)
+    return Found(kind, "error", title, "\n".join(lines), last.received_ns, shown, names)
 
 
 def _outcomes(attempts: list[Request]) -> str:
@@ -110,17 +113,23 @@ def _outcomes(attempts: list[Request]) -> str:
     return listed(f"{len(of_name)} x {name}" for name, of_name in grouped(names, str).items())
 
 
-def _setting(chain: _Chain, fits: str) -> str:
-    """Name the setting that fits the time and the number of attempts."""
-    attempts = chain.attempts
-    if len(attempts) == 1:
-        return "The client did not send it again: its retries are 0, or their time is over."
-    texts = []
+def _setting(history: History, chain: _Chain) -> str:
+    """Name the settings that fit the time and the number of attempts, the most probable one first."""
+    first, last = chain.attempts[0], chain.attempts[-1]
+    retries = f"retries={len(chain.attempts) - 1}"
+    if history.is_after_failure(last.received_ns):
+        return "The client was still retrying when the test failed."
+    fits = "This fits" if chain.ending == "gave up" else "If the client gave up, this fits"
+    failed_ns = history.failed_ns
+    if len(chain.attempts) == 1 or (failed_ns is not None and failed_ns - chain.ended_ns < _AT_ONCE_NS):
+        return f"{fits} {retries}."
+    if failed_ns is not None and first.api == "Produce":
+        span = f"{duration(chain.elapsed_ns)} to {duration(failed_ns - first.received_ns)}"
+        return f"{fits} a delivery timeout of {span} ({_DELIVERY_TIMEOUT}), or {retries}."
     timeout_ms = _round_between(chain.elapsed_ns, chain.elapsed_ns + chain.longest_wait_ns + 100 * NS_PER_MS)
-    if timeout_ms:
-        texts.append(_SETTINGS.get(attempts[0].api, _OTHER_SETTING).format(timeout_ms, timeout_ms))
-    texts.append(f"retries={len(attempts) - 1}")
-    return f"{fits} {', or '.join(texts)}."
+    if not timeout_ms:
+        return f"{fits} {retries}."
+    return f"{fits} {_SETTINGS.get(first.api, _OTHER_SETTING).format(timeout_ms, timeout_ms)}, or {retries}."
 
 
 def _round_between(least_ns: int, most_ns: int) -> int:

@@ -58,14 +58,17 @@ def _finding(history: History, client: str, api: str, rule_id: str, requests: li
         shown = listed(history.when(each.received_ns) for each in requests)
         lines.append(f"Such requests were received at {shown}; they waited for {duration(max(waited))} at most.")
     if rule_id:
-        lines.append(f"Fault rule {rule_id} hit them.")
+        rule = history.rule_texts.get(rule_id)
+        lines.append(f"Fault rule {rule_id} hit {'it' if len(requests) == 1 else 'them'}{f': {rule}' if rule else ''}.")
     elif api == "Produce" and first.sent.get("acks") == -1:
         lines.append("With acks=all, the response waits for the in-sync replicas.")
     absent = absent_members(history, requests[-1]) if api == "JoinGroup" else []
     if absent:
         lines.append(f"The group waits for a member that does not join: client {listed(absent)}.")
     by_rule = f", by fault rule {rule_id}" if rule_id else ""
-    title = f"{counted(len(requests), f'{api} request')} of client {client} got no response{by_rule}"
+    is_late = all(history.is_after_failure(each.at_ns) for each in requests)
+    got = "had no response when the test failed" if is_late else "got no response"
+    title = f"{counted(len(requests), f'{api} request')} of client {client} {got}{by_rule}"
     names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, first.group_id, first.transactional_id))]
     severity: Severity = "warning" if _recovered(history, requests) else "error"
     return Found("unanswered-request", severity, title, "\n".join(lines), first.received_ns, seqs(requests), names)
@@ -75,6 +78,8 @@ def _ending(history: History, request: Request) -> str:
     waited_ns = request.at_ns - request.received_ns
     closed = history.closed.get(request.connection)
     when = history.when(request.at_ns)
+    if history.failed_ns is not None and request.at_ns > history.failed_ns:
+        return _when_failed(history.when(history.failed_ns), request, history.failed_ns - request.received_ns)
     if closed is None:
         return f"The connection is still open at the end of the trace, {duration(waited_ns)} after the request."
     if not closed.by_client:
@@ -85,6 +90,15 @@ def _ending(history: History, request: Request) -> str:
     if timeout_ms and abs(waited_ns - timeout_ms * NS_PER_MS) < _SLACK_NS:
         text += f": probably request.timeout.ms={timeout_ms} (socket.timeout.ms in librdkafka)"
     return f"{text}."
+
+
+def _when_failed(when: str, request: Request, waited_ns: int) -> str:
+    """Return how long a request had waited; what follows the failure is no evidence of the client's timeout."""
+    text = f"The test failed at {when}, {duration(waited_ns)} after the request."
+    if request.api == "Produce":
+        text += f" A delivery timeout of at most {duration(waited_ns)} fits"
+        text += " (delivery.timeout.ms, message.timeout.ms in librdkafka)."
+    return text
 
 
 def _recovered(history: History, requests: list[Request]) -> bool:

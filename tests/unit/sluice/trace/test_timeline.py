@@ -63,6 +63,34 @@ def change(journal: Journal, at_ms: float, before: int, after: int, *, lost: int
     journal.of_cluster(LeaderChange, at_ms, broker=after, **fields)
 
 
+def stopped_leader(*states: str) -> Make:
+    def make(journal: Journal) -> None:
+        change(journal, 5, 2, 1)
+        for number, state in enumerate(states, 1):
+            journal.of_cluster(BrokerState, 10 * number, broker=1, state=state)
+
+    return make
+
+
+LEADER_STOPPED = [
+    (["stopped"], [(0, 5, "broker 2"), (5, 10, "broker 1, epoch 2, ISR 2"), (10, 100, "no leader: broker 1 stopped")]),
+    (
+        ["stopped", "running"],
+        [
+            *((0, 5, "broker 2"), (5, 10, "broker 1, epoch 2, ISR 2"), (10, 20, "no leader: broker 1 stopped")),
+            (20, 100, "broker 1"),
+        ],
+    ),
+    (["isolated", "running"], [(0, 5, "broker 2"), (5, 100, "broker 1, epoch 2, ISR 2")]),
+]
+
+
+@pytest.mark.parametrize(("states", "expected"), LEADER_STOPPED, ids=[" ".join(states) for states, _ in LEADER_STOPPED])
+def test_a_leader_that_stops_leads_no_longer(states: list[str], expected: list[tuple[float, float, str]]) -> None:
+    found = [bar for bar in bars(stopped_leader(*states)) if bar[0] == "partition-t-0"]
+    assert [(start, end, text) for _, start, end, text, *_ in found] == expected
+
+
 def rule(journal: Journal) -> None:
     journal.of_cluster(RuleChange, 1, rule_id="r", change="added", rule=RULE)
     journal.of_client(Fault, 2, rule_id="r", action="close", **PRODUCE)

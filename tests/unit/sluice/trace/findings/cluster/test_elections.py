@@ -64,3 +64,41 @@ def test_elections(make: Make, expected: list[tuple[str, str]]) -> None:
 def test_partitions_of_a_topic_are_one_finding() -> None:
     (one,) = found(find, gap(2_001))
     assert one.title == "t-0, t-1 had no leader for 2,000 ms"
+
+
+def test_no_election_has_a_reason() -> None:
+    (one,) = found(find, stopped())
+    assert one.title == "t-0 had no leader until the end: broker 1 stopped"
+    assert "did not move its leaders first. The controller had not fenced it 3,491 ms later" in one.text
+
+
+def shrunken(*, acks: int, back_ms: float = 40) -> Make:
+    def make(journal: Journal) -> None:
+        journal.of_cluster(BrokerState, 1, broker=2, state="isolated")
+        journal.of_cluster(BrokerState, back_ms, broker=2, state="running")
+        journal.batch(5, 30, topic="t", sent={"acks": acks})
+        change(journal, 50, 1, 2, lost=1)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "absent"),
+    [
+        pytest.param(
+            shrunken(acks=-1),
+            "acknowledged while broker 2 was isolated and not in sync (+0.001 s to +0.040 s): the in-sync replicas had "
+            "shrunk, and this was an unclean election. Set min.insync.replicas=2",
+            "Set acks=all",
+            id="acks=all, with a replica that was out of sync",
+        ),
+        pytest.param(
+            shrunken(acks=-1, back_ms=3), "sent with acks=all. Set min.insync.replicas=2", "unclean", id="acks=all"
+        ),
+        pytest.param(shrunken(acks=1), "Set acks=all and min.insync.replicas=2", "unclean", id="acks=1"),
+    ],
+)
+def test_lost_records_have_a_reason(make: Make, text: str, absent: str) -> None:
+    (one,) = found(find, make)
+    assert text in one.text
+    assert absent not in one.text

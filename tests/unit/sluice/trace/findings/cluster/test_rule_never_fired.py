@@ -26,8 +26,8 @@ def produce(journal: Journal, at_ms: float = 10) -> None:
 CASES = [
     ({"client_id": "shop2"}, "client_id is app, expected shop2"),
     ({"client_id": "shop*"}, "client_id is app, expected shop*"),
-    ({"api": "Fetch"}, "api is Produce, expected Fetch"),
-    ({"api": ["Fetch", "Metadata"]}, "api is Produce, expected ['Fetch', 'Metadata']"),
+    ({"api": "Fetch"}, "No client sent Fetch. Client app sent Produce."),
+    ({"api": ["Fetch", "Metadata"]}, "No client sent Fetch or Metadata. Client app sent Produce."),
     ({"api": "Produce", "version": "3-8"}, "version is 9 of Produce, expected 3-8"),
     ({"broker": 2}, "broker is 1, expected 2"),
     ({"topic": "order"}, "topic is orders, expected order"),
@@ -119,3 +119,14 @@ def fired(journal: Journal) -> None:
 )
 def test_silent(make: Make) -> None:
     assert not found(find, make)
+
+
+def test_an_api_that_no_client_sent_is_named_with_what_was_sent() -> None:
+    def make(journal: Journal) -> None:
+        rule(journal, api="Fetch", client_id="app")
+        journal.request("ApiVersions", 2, 3)
+        journal.request("Metadata", 4, 5)
+        produce(journal)
+
+    (one,) = found(find, make)
+    assert one.text.endswith("No client sent Fetch. Client app sent Produce, ApiVersions, Metadata.")

@@ -45,7 +45,7 @@ GAVE_UP, RETRIES = [("retries-ended", "error")], [("retries-unfinished", "error"
 CASES = [
     ("after a delivery timeout", batches(1, 3_000, 6_000, 9_000), 60_000, GAVE_UP, "delivery.timeout.ms=10000"),
     ("after a number of retries", batches(1, 101, 201), 60_000, GAVE_UP, "retries=2"),
-    ("without a retry", batches(1), 60_000, GAVE_UP, "retries are 0"),
+    ("without a retry", batches(1), 60_000, GAVE_UP, "This fits retries=0."),
     ("several batches", two_batches, 60_000, GAVE_UP, "to 1 other request"),
     ("still retrying at the end", batches(1, 101, 201), 50, RETRIES, "3 attempts"),
     ("closed while retrying", batches(1, 101, closed_ms=150), 60_000, RETRIES, ""),
@@ -64,3 +64,38 @@ def test_chains_of_attempts(make: Make, after_ms: float, expected: list[tuple[st
     findings = found(find, make, after_ms=after_ms)
     assert kinds(findings) == expected
     assert all(text in one.text for one in findings)
+
+
+SETTINGS = [
+    ("failed at once", batches(1, 101, 201), 205, "fits retries=2."),
+    (
+        "failed later",
+        batches(1, 101, 201),
+        1_561,
+        "fits a delivery timeout of 201 ms to 1,560 ms (delivery.timeout.ms, message.timeout.ms in librdkafka), "
+        "or retries=2.",
+    ),
+    ("attempts after the failure", batches(1, 101, 201), 150, "was still retrying when the test failed."),
+    ("a lookup", lookups(4), 305, "fits retries=3."),
+    ("failed without a retry", batches(1), 9_000, "fits retries=0."),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "failed_ms", "text"), [case[1:] for case in SETTINGS], ids=[case[0] for case in SETTINGS]
+)
+def test_settings_fit_the_time_of_the_failure(make: Make, failed_ms: float, text: str) -> None:
+    (one,) = found(find, make, after_ms=60_000, failed_ms=failed_ms)
+    assert one.text.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "title"),
+    [
+        pytest.param(batches(1), "Produce t-0@7.0.0 of client app failed at its only attempt", id="one attempt"),
+        pytest.param(batches(1, 101), "Produce t-0@7.0.0 of client app never succeeded: 2 attempts", id="two attempts"),
+    ],
+)
+def test_title_of_requests_that_never_succeeded(make: Make, title: str) -> None:
+    (one,) = found(find, make, after_ms=50)
+    assert one.title == title

@@ -1,7 +1,9 @@
 """Requests without a response."""
 
+import msgspec
 import pytest
 
+from sluice.journal_events import RuleChange
 from sluice.trace.findings.requests.unanswered import find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
@@ -32,7 +34,7 @@ CASES = [
     ("a timeout of the client", lost("Produce", 5_010), ERROR, "probably request.timeout.ms=5000"),
     ("closed by the client early", lost("Produce", 120), ERROR, "120 ms after the request."),
     ("closed by the broker", lost("Produce", 10, by_client=False), ERROR, "frame too large"),
-    ("by a fault rule", lost("Produce", 10, rule_id="r"), ERROR, "Fault rule r hit them"),
+    ("by a fault rule", lost("Produce", 10, rule_id="r"), ERROR, "Fault rule r hit it."),
     ("the client succeeded later", recovered, WARNING, ""),
     ("a connection that is still open", open_at_end, ERROR, "still open at the end"),
     ("a Fetch above its wait", lost("Fetch", 2_000, max_wait_ms=500), ERROR, ""),
@@ -50,3 +52,19 @@ def test_requests_without_response(make: Make, expected: list[tuple[str, str]], 
     findings = found(find, make)
     assert kinds(findings) == expected
     assert all(text in one.text for one in findings)
+
+
+def delayed(journal: Journal) -> None:
+    text = msgspec.json.encode({"action": {"kind": "delay", "ms": 5000}, "api": "Produce"}).decode()
+    journal.of_cluster(RuleChange, 0, rule_id="r", change="added", rule=text)
+    lost("Produce", 2_250, rule_id="r")(journal)
+
+
+def test_the_end_of_a_connection_after_the_failure_is_no_evidence() -> None:
+    (one,) = found(find, delayed, failed_ms=2_045)
+    assert one.title == "1 Produce request of client app had no response when the test failed, by fault rule r"
+    assert one.text == (
+        "The test failed at +2.045 s, 2,044 ms after the request. A delivery timeout of at most 2,044 ms fits "
+        "(delivery.timeout.ms, message.timeout.ms in librdkafka).\n"
+        "Fault rule r hit it: delay ms=5000: api=Produce."
+    )
