@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
+from pathlib import Path
 from traceback import walk_tb
 from typing import NamedTuple
 
@@ -41,6 +42,12 @@ def file_stem(name: str) -> str:
     plain = name.replace("::", "-").replace("/", "-")
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain)[:_LONGEST_STEM].strip("-.")
     return stem if stem == plain else f"{stem}-{blake2b(name.encode(errors='replace'), digest_size=4).hexdigest()}"
+
+
+def shown_path(file: str) -> str:
+    """Return the path of a file relative to the working directory, if the file is in it."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
 def failure_of(error: BaseException, test_file: str = "", at_s: float | None = None) -> RecordedFailure:

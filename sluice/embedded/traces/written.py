@@ -7,7 +7,7 @@ from pathlib import Path
 from sluice.trace import recording
 from sluice.trace.stored import write_trace
 
-from .recorded_test import RecordedTest
+from .recorded_test import RecordedTest, shown_path
 from .started import Recorded
 
 _NS_PER_S = 1_000_000_000
@@ -23,7 +23,8 @@ def write(path: Path, test: RecordedTest, recorded: Sequence[Recorded], compare:
         result="failed" if failure else "passed" if test.phases else "",
         phases=[recording.PhaseTimes(one.name, axis.ns(one.start_s), axis.ns(one.end_s), one.result) for one in phases],
         logs=[recording.LogLine(axis.ns(at_s), *line) for at_s, *line in lines],
-        failure=failure and recording.FailedLine(failure.text, failure.file, failure.line, axis.ns(failure.at_s)),
+        failure=failure
+        and recording.FailedLine(failure.text, shown_path(failure.file), failure.line, axis.ns(failure.at_s)),
     )
     several = len(recorded) > 1
     journals = [recording.Recorded(one.bootstrap if several else "", one.events) for one in recorded]

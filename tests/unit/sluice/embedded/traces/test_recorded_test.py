@@ -1,8 +1,10 @@
 """Names of files, and the places of failures."""
 
+from pathlib import Path
+
 import pytest
 
-from sluice.embedded.traces.recorded_test import failure_of, file_stem
+from sluice.embedded.traces.recorded_test import failure_of, file_stem, shown_path
 
 STEMS = {
     "tests/test_shop.py::TestShop::test_it": "tests-test_shop.py-TestShop-test_it",
@@ -45,3 +47,16 @@ def test_place_is_the_raise_if_the_file_of_the_test_has_no_part_in_it() -> None:
         fail()
     assert failure_of(caught.value, "elsewhere.py").file == __file__
     assert failure_of(ValueError("never raised"), "elsewhere.py").line == -1
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        pytest.param(str(Path.cwd() / "tests/test_shop.py"), "tests/test_shop.py", id="in the working directory"),
+        pytest.param("/elsewhere/test_shop.py", "/elsewhere/test_shop.py", id="elsewhere"),
+        pytest.param("test_shop.py", "test_shop.py", id="relative"),
+        pytest.param("", "", id="unknown"),
+    ],
+)
+def test_path_is_relative_to_the_working_directory(file: str, shown: str) -> None:
+    assert shown_path(file) == shown
