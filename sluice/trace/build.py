@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from sluice.journal_events import AnyEvent, Request
+from sluice.journal_events import AnyEvent, ConnectionRefused, Request
 
 from .attempts import Attempts
 from .findings.history import Found, History
@@ -15,6 +15,7 @@ from .recording import FailedLine, Recorded, Run
 from .timeline import Timeline
 
 _NS_PER_US = 1_000
+_LOOKUP = "Metadata"  # fails until a topic has been created and has a leader
 _T = TypeVar("_T")
 
 
@@ -22,7 +23,9 @@ def build(recorded: Sequence[Recorded], run: Run) -> Trace:
     """Return the trace of one cluster or several, whose events have the same time axis."""
     start_ns = min(_starts(recorded, run), default=0)
     table = LaneTable()
-    timelines = [Timeline(table, number, one.label, start_ns) for number, one in enumerate(recorded)]
+    timelines = [
+        Timeline(table, number, one.label, start_ns, _refused(one.events)) for number, one in enumerate(recorded)
+    ]
     for timeline, one in zip(timelines, recorded, strict=True):
         for event in one.events:
             timeline.add(event)
@@ -48,6 +51,11 @@ def _ends(run: Run) -> Iterator[int]:
 
 def _start_ns(event: AnyEvent) -> int:
     return min(event.at_ns, event.received_ns) if isinstance(event, Request) else event.at_ns
+
+
+def _refused(events: Sequence[AnyEvent]) -> set[int]:
+    """Return the connections that were refused before their client was known."""
+    return {each.connection for each in events if isinstance(each, ConnectionRefused) and not each.client_id}
 
 
 class _Table(Generic[_T]):
@@ -86,6 +94,7 @@ class _Model:
         us = self._us
         moved = self._table.sort()
         attempts = self._attempts()
+        retried = dict(attempts.links)
         outcomes: _Table[Outcome] = _Table()
         texts: _Table[str] = _Table()
         details: _Table[tuple[tuple[str, str], ...]] = _Table()
@@ -93,7 +102,7 @@ class _Model:
             lane=[moved[bar.lane] for bar in self._bars],
             start=[us(bar.start_ns) for bar in self._bars],
             end=[us(max(bar.start_ns, bar.end_ns)) for bar in self._bars],
-            outcome=[outcomes.number(bar.outcome) for bar in self._bars],
+            outcome=[outcomes.number(self._outcome(number, retried)) for number in range(len(self._bars))],
             text=[texts.number(bar.text) for bar in self._bars],
             seq=[bar.seq for bar in self._bars],
             parked=[bar.parked for bar in self._bars],
@@ -136,6 +145,15 @@ class _Model:
             findings=[self._finding(*each) for each in self._found(run, end_ns)],
             failure=None if failure is None else self._failure(failure),
         )
+
+    def _outcome(self, number: int, retried: dict[int, int]) -> Outcome:
+        """Return the outcome of a bar; the error of a lookup that a retry corrected is not drawn as one."""
+        bar = self._bars[number]
+        if bar.outcome.tone != "error" or not bar.text.startswith(_LOOKUP):
+            return bar.outcome
+        while number in retried:
+            number = retried[number]
+        return Outcome(bar.outcome.name, "neutral") if self._bars[number].outcome.tone == "ok" else bar.outcome
 
     def _failure(self, failure: FailedLine) -> Failure:
         at = NONE if failure.at_ns == NONE else self._us(failure.at_ns)

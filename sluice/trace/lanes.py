@@ -1,5 +1,7 @@
 """The lanes of a trace: created at first use, sorted at the end."""
 
+from collections.abc import Collection
+
 from sluice.journal_events import ClientEvent
 
 from .model import Lane, LaneGroup
@@ -50,8 +52,10 @@ class LaneTable:
 class Lanes:
     """The lanes of one cluster, whose label is in all their names."""
 
-    def __init__(self, table: LaneTable, cluster: str) -> None:
+    def __init__(self, table: LaneTable, cluster: str, refused: Collection[int] = ()) -> None:
+        """Create the lanes; `refused` are connections that ended before their client was known."""
         self._table = table
+        self._refused = refused
         self._id = f"{cluster} " if cluster else ""
         self._label = f"{cluster}: " if cluster else ""
         self._connections: dict[int, int] = {}
@@ -59,6 +63,8 @@ class Lanes:
     def connection(self, event: ClientEvent) -> int:
         """Return the lane of a connection; its owner is the last client id."""
         index = self._connections.get(event.connection)
+        if event.connection in self._refused:
+            return self._lane(f"refused-{event.broker}", "client", f"refused by broker {event.broker}")
         if index is None:
             label = f"#{event.connection} to broker {event.broker}"
             index = self._lane(f"connection-{event.connection}", "client", label)

@@ -1,6 +1,6 @@
 """Bars and marks of the events of one cluster, in order of `seq`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from sluice.broker.journal.format_event import what
@@ -108,13 +108,15 @@ class _Span(NamedTuple):
 class Timeline:
     """Bars, marks and state changes so far; new lanes are added to the table of the trace."""
 
-    def __init__(self, table: LaneTable, cluster: int, label: str, start_ns: int) -> None:
+    def __init__(
+        self, table: LaneTable, cluster: int, label: str, start_ns: int, refused: Collection[int] = ()
+    ) -> None:
         self.bars: list[Bar] = []
         self.marks: list[Mark] = []
         self.states = States(label)
         self.end_ns = start_ns
         self._table = table
-        self._lanes = Lanes(table, label)
+        self._lanes = Lanes(table, label, refused)
         self._cluster = cluster
         self._start_ns = start_ns
         self._open: dict[int, _Span] = {}  # by lane

@@ -1,7 +1,8 @@
 """All findings, the most probable cause of a failed test first.
 
-Findings are sorted by severity, then by the order of `FINDERS`, which puts causes before effects, then by time. A
-finding whose names (client, topic, group, rule) are in the text of the failed assertion is one severity higher.
+Findings are sorted by severity, then those first that name a fault rule which fired, then by the order of `FINDERS`,
+which puts causes before effects, then by time. A finding whose names (client, topic, group, rule) are in the text of
+the failed assertion is one severity higher. The first finding of a failed test is an error, if it can be a cause.
 """
 
 import re
@@ -49,6 +50,14 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
     lost_events.find,
 )
 _SEVERITIES = ("error", "warning", "info")
+# Left out if another finding shows all their events.
+_CONTEXT = frozenset(
+    {
+        *("rule-fired", "broker-down", "leader-moved"),
+        *("retries-ended", "retries-unfinished", "unanswered-request"),
+    }
+)
+_NO_CAUSES = frozenset({"unclosed-client", "lost-events"})
 
 
 def ranked(histories: Sequence[History], failure: str = "") -> list[tuple[int, Found]]:
@@ -59,8 +68,36 @@ def ranked(histories: Sequence[History], failure: str = "") -> list[tuple[int, F
         for place, find in enumerate(FINDERS)
         for each in _merged(history, find(history))
     ]
-    found.sort(key=lambda one: (_severity(one[2], failure), one[0], one[2].at_ns))
-    return [(number, each) for _, number, each in found]
+    found.sort(
+        key=lambda one: (
+            _severity(one[2], failure),
+            histories[one[1]].hits.keys().isdisjoint(one[2].names),
+            one[0],
+            one[2].at_ns,
+        )
+    )
+    return _emphasized(_without_repeats([(number, each) for _, number, each in found]), failure)
+
+
+def _without_repeats(found: list[tuple[int, Found]]) -> list[tuple[int, Found]]:
+    kept: list[tuple[int, Found]] = []
+    for number, each in found:
+        others = [other for place, other in kept if place == number]
+        if each.id not in _CONTEXT or not any(_covers(other, each) for other in others):
+            kept.append((number, each))
+    return kept
+
+
+def _covers(other: Found, context: Found) -> bool:
+    if context.id == "rule-fired":
+        return other.severity != "info" and context.names[0] in other.names
+    return set(other.seqs).issuperset(context.seqs)
+
+
+def _emphasized(found: list[tuple[int, Found]], failure: str) -> list[tuple[int, Found]]:
+    if failure and found and found[0][1].severity == "warning" and found[0][1].id not in _NO_CAUSES:
+        found[0] = found[0][0], found[0][1]._replace(severity="error")
+    return found
 
 
 def _merged(history: History, found: Iterable[Found]) -> Iterator[Found]:

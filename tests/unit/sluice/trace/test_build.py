@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from sluice.journal_events import ConnectionRefused
 from sluice.trace.build import build
 from sluice.trace.model import NONE, Trace
 from sluice.trace.recording import FailedLine, LogLine, PhaseTimes, Recorded, Run
@@ -108,3 +109,23 @@ def test_nothing_was_recorded(recorded: list[Recorded]) -> None:
 def test_it_is_json() -> None:
     made = trace()
     assert msgspec.json.decode(msgspec.json.encode(made), type=Trace) == made
+
+
+@pytest.mark.parametrize(
+    ("second", "tones"), [([], ["neutral", "ok"]), ([3], ["error", "error"])], ids=["retried", "failed again"]
+)
+def test_an_error_of_a_lookup_that_a_retry_corrected_is_mild(second: list[int], tones: list[str]) -> None:
+    events = Journal()
+    events.request("Metadata", 1, 2, errors=[3])
+    events.request("Metadata", 10, 11, errors=second)
+    made = build([Recorded("", events.events)], Run("test"))
+    assert [made.outcomes[number].tone for number in made.bars.outcome] == tones
+
+
+def test_refused_connections_without_a_client_share_a_lane() -> None:
+    events = Journal()
+    for at_ms in (1, 2, 3):
+        events.connection(at_ms)
+        events.of_client(ConnectionRefused, at_ms, reason="limit", throttle_time_ms=0, client_id="")
+    made = build([Recorded("", events.events)], Run("test"))
+    assert [lane.id for lane in made.lanes if lane.group == "client"] == ["refused-1"]

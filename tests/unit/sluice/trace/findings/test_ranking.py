@@ -2,10 +2,10 @@
 
 import pytest
 
-from sluice.journal_events import Gap, Value
+from sluice.journal_events import BrokerState, Fault, Gap, Value
 from sluice.trace.findings.ranking import FINDERS, ranked
 from tests.support.journals import Journal
-from tests.support.trace_findings import history_of
+from tests.support.trace_findings import Make, history_of
 
 NOT_LEADER, TOO_LARGE = 6, 10
 
@@ -66,3 +66,57 @@ def test_nothing_is_found_in_an_ordinary_run() -> None:
 
 def test_every_finder_is_listed_once() -> None:
     assert len(set(FINDERS)) == len(FINDERS)
+
+
+def faulty(journal: Journal) -> None:
+    journal.connection(0, 20, by_client=True)
+    journal.request("Produce", 1, ended_ms=10, rule_id="r")
+    journal.of_client(Fault, 2, rule_id="r", action="close", api="Produce", version=9, correlation_id=1)
+
+
+def stopped(journal: Journal) -> None:
+    journal.batch(1, 2, topic="t")
+    journal.of_cluster(BrokerState, 10, broker=1, state="stopped")
+    journal.request("Metadata", 2_500, 2_501)
+
+
+def loop_by_rule(journal: Journal) -> None:
+    for number in range(4):
+        journal.group_state(1_000 * number, "Stable", "PreparingRebalance", members=1)
+        journal.group_state(1_000 * number + 6, "CompletingRebalance", "Stable", members=1)
+    faulty(journal)
+
+
+@pytest.mark.parametrize(
+    ("make", "ids"),
+    [
+        pytest.param(faulty, ["unanswered-request"], id="a rule whose effect is a finding"),
+        pytest.param(stopped, ["election-without-leader"], id="a broker whose partitions have a finding"),
+        pytest.param(loop_by_rule, ["unanswered-request", "rebalance-loop"], id="a rule precedes what it caused"),
+    ],
+)
+def test_one_cause_is_one_finding(make: Make, ids: list[str]) -> None:
+    assert [one.id for _, one in ranked([history_of(make)])] == ids
+
+
+def throttled(journal: Journal) -> None:
+    journal.request("Produce", 1, 2, throttle_ms=2_000)
+    journal.throttle(2, 2_000)
+
+
+def unclosed(journal: Journal) -> None:
+    journal.connection(0, 50, answers=True)
+    journal.batch(5, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "failure", "severity"),
+    [
+        pytest.param(throttled, "assert 1 == 2", "error", id="of a failed test"),
+        pytest.param(throttled, "", "warning", id="without a failure"),
+        pytest.param(unclosed, "assert 1 == 2", "warning", id="an effect of the failure"),
+    ],
+)
+def test_the_first_cause_of_a_failure_is_an_error(make: Make, failure: str, severity: str) -> None:
+    ((_, one),) = ranked([history_of(make)], failure)
+    assert one.severity == severity

@@ -17,3 +17,13 @@ def test_refusals_are_grouped_by_reason() -> None:
 
 def test_silent_without_refusals() -> None:
     assert not found(find, lambda journal: journal.request("Produce", 1, 2))
+
+
+def test_the_connections_that_hold_the_limit_are_named() -> None:
+    def make(journal: Journal) -> None:
+        journal.connection(0, 20, answers=True)
+        journal.connection(1, 2, answers=True)
+        journal.of_client(ConnectionRefused, 5, reason="limit", throttle_time_ms=0, peer="10.0.0.1:9")
+
+    (one,) = found(find, make)
+    assert one.text.endswith("Open connections from the same address at the first refusal: #1 of client app.")

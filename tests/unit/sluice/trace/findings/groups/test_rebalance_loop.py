@@ -34,7 +34,7 @@ def test_a_loop() -> None:
 
 def test_members_that_come_and_go() -> None:
     (one,) = found(find, rebalances(1, 2, 1, 2, 1, 2, 1, 2, left=3))
-    assert "members came back 3 times after others had left" in one.text
+    assert "members left and others joined 3 times (clients that left: app)." in one.text
 
 
 @pytest.mark.parametrize(
