@@ -4,6 +4,12 @@ import { byId, el } from "./dom.js";
 import { SIGNS, TONE_NAMES } from "./palette.js";
 import { TONES } from "./model.js";
 
+// The marks of the lanes.
+const GLYPHS = [
+  ["▸", "connection opened"], ["◂", "connection closed"], ["⊘", "connection refused"], ["◷", "throttled"], ["✗", "fault injected"],
+  ["+", "fault rule added"], ["−", "fault rule ended"], ["Q", "quota changed"], ["★", "leader changed"], ["✓", "offset committed"],
+  ["§", "step of a scenario"], ["…", "events lost"], ["1+", "several findings at one time"],
+];
 const PAN = 0.15; // of the visible time
 
 /** Returns rows of keys, what they do, and the action. */
@@ -68,6 +74,7 @@ function fillHelp(rows) {
   byId("help-keys").append(...rows.map(([[key], what]) => el("div", {}, el("dt", {}, el("kbd", {}, shown[key] ?? key)), el("dd", {}, what))));
   byId("help-tones").append(...TONES.map((tone) => el("li", {},
     el("span", { class: "swatch", "data-tone": tone, "aria-hidden": "true" }, SIGNS[tone]), TONE_NAMES[tone])));
+  byId("help-glyphs").append(...GLYPHS.map(([glyph, what]) => el("li", {}, el("b", { "aria-hidden": "true" }, glyph), what)));
   for (const id of ["help", "help-button"]) {
     byId(id).addEventListener("click", ({ target }) => {
       if (id === "help-button") byId("help").showModal();

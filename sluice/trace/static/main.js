@@ -126,11 +126,12 @@ class Page {
     if (!finding) return;
     this.selection.finding = number;
     this.selection.highlighted = finding.events;
-    this.selection.event = finding.events[0] ?? -1;
-    if (finding.events.length) {
-      this.selection.lane = this.trace.lane[finding.events[0]];
-      this.open(finding.events);
-      this.view.focus(Math.min(...finding.events.map((event) => this.trace.start[event])), Math.max(...finding.events.map((event) => this.trace.until[event])));
+    const event = this.trace.eventOf(finding);
+    this.selection.event = event;
+    if (event >= 0) {
+      this.selection.lane = this.trace.lane[event];
+      this.open([event, ...finding.events]);
+      this.view.focus(Math.min(finding.at, ...finding.events.map((each) => this.trace.start[each])), Math.max(finding.at, ...finding.events.map((each) => this.trace.until[each])));
     } else this.view.focus(finding.at, finding.at);
     this.selection.cursor = finding.at;
     if (finding.events.length) this.tabs.open("event", ["findings", "event", "state", "differences"]);
@@ -138,9 +139,11 @@ class Page {
     setText(byId("announced"), `Finding ${number + 1} of ${this.trace.findings.length}: ${finding.title}`);
   }
 
-  /** Without the idle time before and after the clients. */
+  /** Without the idle time before and after the clients and the first finding. */
   showActive() {
-    const [from, until] = this.trace.active();
+    let [from, until] = this.trace.active();
+    const [finding] = this.trace.findings;
+    if (finding) [from, until] = [Math.min(from, finding.at), Math.max(until, finding.at)];
     const margin = (until - from) * 0.03;
     if (until - from > this.trace.end * 0.85) this.view.fit();
     else this.view.show(from - margin, until + margin);

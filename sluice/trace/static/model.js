@@ -209,6 +209,16 @@ export class Trace {
     return best;
   }
 
+  /** Returns the event of a finding that is nearest to its time, or -1: the one that begins there, of several. */
+  eventOf({ at, events }) {
+    const away = (event) => Math.max(this.start[event] - at, at - this.until[event], 0);
+    return events.reduce((best, event) => {
+      if (best < 0) return event;
+      const nearer = away(event) - away(best) || Math.abs(this.start[event] - at) - Math.abs(this.start[best] - at);
+      return nearer < 0 ? event : best;
+    }, -1);
+  }
+
   /** Returns the time from the first request to the failure, or to the last request. */
   active() {
     const failed = this.data.failure?.at ?? -1;

@@ -78,12 +78,10 @@ export class View {
     this.show(from - this.span / 3, from + (this.span * 2) / 3);
   }
 
-  /** Moves and zooms until a range is visible and not tiny. */
+  /** Moves until a range is visible, and zooms out if it is longer than what is visible: around it, events remain. */
   focus(from, until) {
-    const share = (until - from) / this.span;
-    const isClear = share > 0.004 && share < 0.8;
-    if (isClear && from >= this.start && until <= this.start + this.span) return;
-    const span = isClear ? this.span : Math.max((until - from) * 6, this.end / 200, 2000);
+    if (from >= this.start && until <= this.start + this.span) return;
+    const span = Math.max(this.span, (until - from) * 1.1);
     this.show((from + until - span) / 2, (from + until + span) / 2);
   }
 }
