@@ -52,7 +52,7 @@ SECTIONS = {
         *("storage", "security", "acls", "page", "top"),
     ),
     "Clients": (
-        *("clients", "compatibility/*", "faults-clients", "audit-matrix", "findings/*"),
+        *("clients", "compatibility/*", "faults-clients", "audit-matrix", "lint-matrix", "findings/*"),
         *("producer", "consumer", "streams", "conformance"),
     ),
     "Reference": ("reference/*", "topic-configs", "api", "admin-api"),

@@ -82,5 +82,5 @@ def producing(random: Random, **fields: Any) -> Job:
 
 def consuming(random: Random, **fields: Any) -> Job:
     """Return a healthy consumer of a few seconds."""
-    usual = {"role": "consume", "group": "shop", "for_ms": random.randint(3_000, 4_000)}
+    usual = {"role": "consume", "group": "shop", "for_ms": random.randint(7_000, 9_000)}
     return msgspec.convert(usual | fields, Job)

@@ -11,13 +11,13 @@ _SHORT_SESSIONS: dict[str, str | float] = {"group.min.session.timeout.ms": 1000}
 
 
 def _idle(random: Random) -> Scene:
-    return Scene(jobs=[consuming(random, for_ms=random.randint(5_500, 6_500))])
+    return Scene(jobs=[consuming(random, for_ms=random.randint(8_500, 9_500))])
 
 
 def _backlog(random: Random) -> Scene:
     """Many small batches exist before the consumer starts."""
     writer = Job(role="produce", client_id="writer", bursts=random.randint(110, 130), size=500)
-    return Scene(jobs=[consuming(random, start_ms=5_000, poll_ms=50), writer], topics={"orders": 1})
+    return Scene(jobs=[consuming(random, start_ms=6_000, poll_ms=50, for_ms=9_000), writer], topics={"orders": 1})
 
 
 def _trickle(random: Random) -> Scene:
@@ -27,7 +27,7 @@ def _trickle(random: Random) -> Scene:
 
 def _read_and_return(random: Random) -> Scene:
     """The consumer reads everything, is closed, and starts again."""
-    job = consuming(random, rejoin_ms=random.randint(1_500, 1_700))
+    job = consuming(random, for_ms=16_000, rejoin_ms=random.randint(5_000, 6_000))
     return Scene(jobs=[job], topics={"orders": 1}, preload={"orders": random.randint(50, 80)})
 
 
@@ -42,14 +42,14 @@ def _preloaded(random: Random) -> Scene:
 
 
 def _steady(random: Random) -> Scene:
-    return Scene(jobs=[consuming(random, for_ms=37_000)], topics={"orders": 1}, feed_ms=random.uniform(10, 15))
+    return Scene(jobs=[consuming(random, for_ms=37_000)], topics={"orders": 1}, feed_ms=random.uniform(4, 5))
 
 
 def _expiring(random: Random) -> Scene:
     """Heartbeats fail with an error after which clients send them again: only commits keep a member."""
     fault: Fault = {"api": "Heartbeat", "client_id": "app"}
     fault |= {"action": {"kind": "error", "code": "NOT_COORDINATOR"}}
-    job = consuming(random, for_ms=9_000, commit="poll", process_ms=random.randint(2_400, 2_700), most=10)
+    job = consuming(random, for_ms=12_000, commit="poll", process_ms=random.randint(2_400, 2_700), most=10)
     return Scene(
         jobs=[job], topics={"orders": 1}, feed_ms=100, properties=_SHORT_SESSIONS, faults=[fault], fails=True
     )  # fmt: skip
@@ -155,7 +155,6 @@ PLANTS: Sequence[Plant] = (
             "kafka-python": Cell(
                 {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 600}, {"session_timeout_ms": 45_000}
             ),
-            "confluent-kafka": Cell({"session.timeout.ms": 2_000, "heartbeat.interval.ms": 600}, {}),
             "java-4": Cell({"session.timeout.ms": "2000", "heartbeat.interval.ms": "600"}, {}),
             "java-3.9": Cell({"session.timeout.ms": "2000", "heartbeat.interval.ms": "600"}, {}),
         },

@@ -72,19 +72,19 @@ def _strict(random: Random) -> Scene:
 
 def _slow(random: Random) -> Scene:
     """Records come all the time, and each poll is followed by work."""
-    job = consuming(random, for_ms=random.randint(9_500, 10_500), most=10)
+    job = consuming(random, for_ms=random.randint(13_000, 14_000), most=10)
     return Scene(jobs=[job], topics={"orders": 1}, feed_ms=100, properties=_SHORT_SESSIONS, fails=True)
 
 
 def _congested(random: Random) -> Scene:
     """For some seconds, the network delays each request by longer than the session timeout."""
-    slow: Fault = {"client_id": "app", "after": "6s", "during": "5s"}
+    slow: Fault = {"client_id": "app", "after": "8s", "during": "5s"}
     slow |= {"action": {"kind": "bandwidth", "in_bytes_per_s": random.randint(20, 30)}}
-    return Scene(jobs=[consuming(random, for_ms=14_000)], properties=_SHORT_SESSIONS, faults=[slow], fails=True)
+    return Scene(jobs=[consuming(random, for_ms=17_000)], properties=_SHORT_SESSIONS, faults=[slow], fails=True)
 
 
 def _long(random: Random) -> Scene:
-    job = consuming(random, for_ms=random.randint(28_000, 30_000), most=10)
+    job = consuming(random, for_ms=random.randint(34_000, 36_000), most=10)
     return Scene(jobs=[job], topics={"orders": 1}, feed_ms=100, properties=_SHORT_SESSIONS, fails=True)
 
 
@@ -99,16 +99,16 @@ def _joined_meanwhile(random: Random) -> Scene:
 
 def _twins(random: Random) -> Scene:
     """Two static members, of which the first is the client under test."""
-    first = consuming(random, for_ms=8_000, instance_id="pod-1")
-    second = consuming(random, start_ms=random.randint(2_000, 3_000), for_ms=8_000, instance_id="pod-2")
+    first = consuming(random, for_ms=14_000, instance_id="pod-1")
+    second = consuming(random, start_ms=random.randint(6_000, 7_000), for_ms=8_000, instance_id="pod-2")
     return Scene(jobs=[first, second], fails=True)
 
 
 def _restarted(random: Random) -> Scene:
-    """A static member stops, and starts again three seconds later; another member stays."""
-    other = consuming(random, for_ms=13_000, client_id="other")
-    first = consuming(random, for_ms=3_000, instance_id="pod-1")
-    second = consuming(random, start_ms=random.randint(8_000, 8_500), for_ms=3_000, instance_id="pod-1")
+    """A static member stops, and starts again some seconds later; another member stays."""
+    other = consuming(random, for_ms=22_000, client_id="other")
+    first = consuming(random, instance_id="pod-1")
+    second = consuming(random, start_ms=random.randint(14_000, 14_500), instance_id="pod-1")
     return Scene(jobs=[first, other, second], properties=_SHORT_SESSIONS)
 
 
@@ -120,25 +120,25 @@ def _three(random: Random) -> Scene:
 
 
 def _pair(random: Random) -> Scene:
-    second = consuming(random, start_ms=random.randint(4_000, 4_500), for_ms=4_000, client_id="other")
-    return Scene(jobs=[consuming(random, for_ms=9_000), second], fails=True)
+    second = consuming(random, start_ms=random.randint(5_000, 6_000), for_ms=9_000, client_id="other")
+    return Scene(jobs=[consuming(random, for_ms=16_000), second], fails=True)
 
 
 def _few_partitions(random: Random) -> Scene:
-    jobs = [consuming(random, for_ms=12_000) for _ in range(2)]
+    jobs = [consuming(random, for_ms=18_000) for _ in range(2)]
     return Scene(jobs=jobs, topics={"orders": 1})
 
 
 def _several_topics(random: Random) -> Scene:
     topics = tuple(f"orders-{number}" for number in range(random.randint(4, 6)))
-    jobs = [consuming(random, for_ms=14_000, topics=topics) for _ in range(2)]
+    jobs = [consuming(random, for_ms=18_000, topics=topics) for _ in range(2)]
     return Scene(jobs=jobs, topics=dict.fromkeys(topics, 1))
 
 
 def _abandoned(random: Random) -> Scene:
     """Two consumers end without a word, another member stays."""
     jobs = [consuming(random, start_ms=number * 500, leave=False) for number in range(2)]
-    return Scene(jobs=[*jobs, consuming(random, for_ms=12_000, client_id="other")], properties=_SHORT_SESSIONS)
+    return Scene(jobs=[*jobs, consuming(random, for_ms=16_000, client_id="other")], properties=_SHORT_SESSIONS)
 
 
 # kafkajs sends heartbeats between its fetches, which wait for up to 5 s.
@@ -161,7 +161,13 @@ PLANTS: Sequence[Plant] = (
     Plant("session-timeout-short", _quiet, _sessions(3_000, 10_000, 900, _PERIODIC)),
     Plant("session-timeout-rejected", _strict, _sessions(2_000, 10_000, 600)),
     Plant("session-expired", _congested, _sessions(2_000, 10_000, 600, _PERIODIC)),
-    Plant("poll-too-late", _slow, _polls(2_000, _POLLING), planted={"process_ms": 2_500}),
+    Plant(
+        "poll-too-late",
+        _slow,
+        _polls(2_000, _POLLING),
+        planted={"process_ms": 2_500},
+        also=frozenset({"rebalance-loop"}),
+    ),
     Plant("rebalance-loop", _long, _polls(2_000, _POLLING), planted={"process_ms": 2_500}),
     Plant("poll-near-limit", _joined_meanwhile, _polls(5_000, _POLLING), planted={"process_ms": 4_400}),
     Plant("instance-id-twice", _twins, anyhow(*_STATIC), planted={"instance_id": "pod-2"}),
