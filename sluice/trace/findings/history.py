@@ -155,11 +155,11 @@ def partitions_of(requests: Iterable[Request]) -> dict[tuple[str, int], TopicPar
 
 
 def duration(ns: float) -> str:
-    """Return a duration such as `350 ms` or `5.1 s`."""
+    """Return a duration such as `350 ms` or `5.125 s`."""
     ms = ns / NS_PER_MS
     if ms < 1:
         return f"{ms:.1g} ms"
-    return f"{ms:,.0f} ms" if ms < 10_000 else f"{ms / 1000:,.1f} s"
+    return f"{ms:.0f} ms" if ms < 999.5 else f"{ms / 1000:.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:

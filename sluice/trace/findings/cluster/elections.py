@@ -103,32 +103,34 @@ def _without_leader(history: History, changes: list[LeaderChange]) -> Iterator[F
 
 
 def _no_election(history: History, changes: list[LeaderChange]) -> Iterator[Found]:
-    """Yield partitions whose leader stopped or was isolated, and that got no other until the end."""
+    """Yield partitions whose leader stopped or was isolated, and that got no other until the failure, or the end."""
+    until_ns = history.end_ns if history.failed_ns is None else history.failed_ns
+    until = "until the end" if history.failed_ns is None else "until the test failed"
     led: dict[tuple[str, int], tuple[int, int]] = {}  # leader, and since when
     for request in history.apis("Produce", "ListOffsets"):
-        if not has_failed(request):
+        if not has_failed(request) and request.at_ns <= until_ns:
             for one in request.partitions:
                 led[one.topic, one.partition] = request.broker, request.at_ns
     for change in changes:
+        if change.at_ns > until_ns:
+            break
         led[change.topic, change.partition] = max(
             led.get((change.topic, change.partition), (NO_ID, 0)), (change.broker, change.at_ns), key=itemgetter(1)
         )
-    states = {event.broker: event for event in history.of(BrokerState)}
+    states = {event.broker: event for event in history.of(BrokerState) if event.at_ns <= until_ns}
     down = {node_id: event for node_id, event in states.items() if event.state in _DOWN}
     stopped = [(place, *led[place]) for place in led if led[place][0] in down]
-    stopped = [one for one in stopped if one[2] <= down[one[1]].at_ns < history.end_ns - _LONG_NS]
+    stopped = [one for one in stopped if one[2] <= down[one[1]].at_ns < until_ns - _LONG_NS]
     for (topic, node_id), alike in grouped(stopped, lambda one: (one[0][0], one[1])).items():
         event = down[node_id]
         names = listed("{}-{}".format(*place) for place, _, _ in alike)
         when = history.when(event.at_ns)
         if event.state == "isolated":
-            title = f"{names} had an isolated leader until the end: broker {node_id}"
+            title = f"{names} had an isolated leader {until}: broker {node_id}"
             text = f"Broker {node_id} was isolated at {when}, and no other leader was elected."
         else:
-            title = f"{names} had no leader until the end: broker {node_id} stopped"
-            after = duration(history.end_ns - event.at_ns)
-            text = (
-                f"Broker {node_id} stopped at {when} and did not move its leaders first. The controller had not fenced "
-            )
-            text += f"it {after} later, at the end: another replica is elected after broker.session.timeout.ms."
+            title = f"{names} had no leader {until}: broker {node_id} stopped"
+            after = duration(until_ns - event.at_ns)
+            text = f"Broker {node_id} stopped at {when} and did not move its leaders first. The controller had not "
+            text += f"fenced it {after} later: another replica is elected after broker.session.timeout.ms."
         yield Found("election-without-leader", "error", title, text, event.at_ns, [event.seq], [topic])

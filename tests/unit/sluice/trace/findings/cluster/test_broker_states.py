@@ -18,7 +18,7 @@ def states(*names: str) -> Make:
 
 CASES = [
     ("stopped until the end", states("stopped"), 5_000, ["Broker 2 was stopped at +0.000 s until the end"]),
-    ("started again", states("stopped", "running"), 5_000, ["Broker 2 was stopped at +0.000 s for 1,000 ms"]),
+    ("started again", states("stopped", "running"), 5_000, ["Broker 2 was stopped at +0.000 s for 1 s"]),
     ("isolated", states("isolated"), 5_000, ["Broker 2 was isolated at +0.000 s until the end"]),
     ("stopped with the test", states("stopped"), 500, []),
     ("only fenced and unfenced", states("fenced", "unfenced"), 5_000, []),

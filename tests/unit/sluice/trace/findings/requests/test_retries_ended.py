@@ -72,7 +72,7 @@ SETTINGS = [
         "failed later",
         batches(1, 101, 201),
         1_561,
-        "fits a delivery timeout of at most 1,560 ms (delivery.timeout.ms, message.timeout.ms in librdkafka), "
+        "fits a delivery timeout of at most 1.56 s (delivery.timeout.ms, message.timeout.ms in librdkafka), "
         "or retries=2.",
     ),
     ("attempts after the failure", batches(1, 101, 201), 150, "was still retrying when the test failed."),

@@ -17,23 +17,23 @@ def twice(journal: Journal) -> None:
 
 
 CASES = [
-    ("a Produce", took("Produce", 2_000), ["1 Produce request of client app took up to 2,000 ms"]),
-    ("two", twice, ["2 Produce requests of client app took up to 2,000 ms"]),
+    ("a Produce", took("Produce", 2_000), ["1 Produce request of client app took up to 2 s"]),
+    ("two", twice, ["2 Produce requests of client app took up to 2 s"]),
     (
         "by a rule",
         took("Metadata", 2_000, rule_id="r"),
-        ["1 Metadata request of client app took up to 2,000 ms, by fault rule r"],
+        ["1 Metadata request of client app took up to 2 s, by fault rule r"],
     ),
     (
         "a Fetch above its wait",
         took("Fetch", 2_000, max_wait_ms=500),
-        ["1 Fetch request of client app took up to 2,000 ms"],
+        ["1 Fetch request of client app took up to 2 s"],
     ),
     ("a Fetch within its wait", took("Fetch", 5_000, max_wait_ms=5_000), []),
     ("a Fetch of an older journal", took("Fetch", 5_000), []),
     ("throttled before the response", took("Produce", 2_000, throttle_ms=1_900), []),
     ("a rebalance", took("JoinGroup", 4_000), []),
-    ("a long rebalance", took("JoinGroup", 6_000), ["1 JoinGroup request of client app took up to 6,000 ms"]),
+    ("a long rebalance", took("JoinGroup", 6_000), ["1 JoinGroup request of client app took up to 6 s"]),
     ("fast", took("Produce", 900), []),
 ]
 

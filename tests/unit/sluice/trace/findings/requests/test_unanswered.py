@@ -64,7 +64,7 @@ def test_the_end_of_a_connection_after_the_failure_is_no_evidence() -> None:
     (one,) = found(find, delayed, failed_ms=2_045)
     assert one.title == "1 Produce request of client app had no response when the test failed, by fault rule r"
     assert one.text == (
-        "The test failed at +2.045 s, 2,044 ms after the request. A delivery timeout of at most 2,044 ms fits "
+        "The test failed at +2.045 s, 2.044 s after the request. A delivery timeout of at most 2.044 s fits "
         "(delivery.timeout.ms, message.timeout.ms in librdkafka).\n"
         "Fault rule r hit it: delay ms=5000: api=Produce."
     )
