@@ -94,6 +94,30 @@ def test_a_finding_moves_the_cursor_and_selects_its_bar(trace: Trace, open_trace
     expect(page.locator("#event-body")).to_contain_text(f"Finding 2: {finding.title}")
 
 
+def test_the_event_of_a_finding_is_that_at_its_time(open_trace: Open) -> None:
+    late = trace_models.trace()
+    bars = sorted({late.bars.start[bar]: bar for bar in range(len(late.bars.start))}.values())[:2]
+    late.findings[0].bars, late.findings[0].marks, late.findings[0].at = bars, [], late.bars.start[bars[1]]
+    page = open_trace(late)
+    assert _selected(page) == late.texts[late.bars.text[bars[1]]]
+    assert _cursor(page) == f"+{late.findings[0].at / 1e6:.3f} s"
+
+
+def test_a_finding_outside_the_active_time_is_visible_at_once_and_keeps_the_zoom(open_trace: Open) -> None:
+    idle = trace_models.trace()
+    last = idle.end
+    idle.end *= 8
+    idle.findings[0].at = last * 2
+    idle.findings[1].bars, idle.findings[1].marks, idle.findings[1].at = [], [], last * 6
+    page = open_trace(idle)
+    left, width = _span(page)
+    assert left <= 25 <= left + width
+    page.keyboard.press("n")
+    after, same = _span(page)
+    assert after <= 75 <= after + same
+    assert same == pytest.approx(width, rel=0.05)  # the brush is clipped at the start
+
+
 def test_the_page_opens_without_the_idle_time_after_the_failure(open_trace: Open) -> None:
     idle = trace_models.trace()
     idle.end *= 4

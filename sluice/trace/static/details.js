@@ -5,7 +5,7 @@ import { clock } from "./format.js";
 import { SIGNS } from "./palette.js";
 import { TONES } from "./model.js";
 import { nameOf } from "./rows.js";
-import { duration } from "./time.js";
+import { duration, moment } from "./time.js";
 
 export class Details {
   constructor({ trace, selection }, act) {
@@ -68,7 +68,7 @@ export class Details {
     return el("div", { class: "attempts" }, el("h4", {}, `Attempt ${all.indexOf(event) + 1} of ${all.length}`),
       el("ol", {}, ...all.map((each, number) => el("li", {},
         el("button", { type: "button", class: "row", "aria-current": each === event ? "true" : null, click: () => this.act.select(each) },
-          el("time", {}, number ? `+${duration(Math.max(trace.start[each] - trace.start[all[0]], 0))}` : duration(trace.start[each])),
+          el("time", {}, number ? `+${duration(Math.max(trace.start[each] - trace.start[all[0]], 0))}` : moment(trace.start[each])),
           el("span", { class: "sign", "data-tone": TONES[trace.tone[each]] }, SIGNS[TONES[trace.tone[each]]] || "·"),
           el("span", { class: "text" }, trace.outcome(each)))))));
   }
@@ -79,7 +79,7 @@ export class Details {
     const seq = trace.seq(event);
     const lane = trace.lanes[trace.lane[event]];
     return [
-      ["at", `${duration(trace.start[event])} (${clock(side.start_ns / 1e6 + trace.start[event] / 1000)})`],
+      ["at", `${moment(trace.start[event])} (${clock(side.start_ns / 1e6 + trace.start[event] / 1000)})`],
       ...trace.details(event),
       ["lane", [nameOf(lane), lane.detail].filter(Boolean).join(" · ")],
       ...(seq >= 0 ? [["journal seq", String(seq)]] : []),

@@ -2,7 +2,7 @@
 
 import { byId, button, el, setAttribute, setText } from "./dom.js";
 import { clock, counted } from "./format.js";
-import { duration } from "./time.js";
+import { moment } from "./time.js";
 
 const SIGNS = { error: "!", warning: "▲", info: "i" };
 
@@ -28,7 +28,7 @@ export class Findings {
 function showFailure({ text, file, line, at }, moveCursor) {
   const place = file && line >= 0 ? `${file}:${line}` : file;
   byId("failure").append(el("p", { class: "words" }, text), el("p", { class: "sub" }, place,
-    at >= 0 ? button(`at ${duration(at)}`, () => moveCursor(at), { class: "plain" }) : null));
+    at >= 0 ? button(`at ${moment(at)}`, () => moveCursor(at), { class: "plain" }) : null));
   byId("failure").hidden = false;
 }
 
@@ -38,7 +38,7 @@ function item(finding, number, select) {
   return el("li", { "data-severity": finding.severity },
     el("button", { type: "button", class: "finding", click: select }, sign,
       el("span", { class: "title" }, el("span", { class: "number", "aria-hidden": "true" }, String(number + 1)), finding.title),
-      el("time", {}, duration(finding.at)),
+      el("time", {}, moment(finding.at)),
       el("span", { class: "text" }, first, ...rest.flatMap((line) => [el("br"), line]))));
 }
 
@@ -55,7 +55,7 @@ export class Differences {
     this.events = differences.map((each) => (each.bar >= 0 ? each.bar : each.other_bar + trace.firstBars[1]));
     this.node.append(...differences.map((each, number) => el("li", {},
       el("button", { type: "button", class: "row", click: () => select(this.events[number]) },
-        el("time", {}, duration(each.at)), el("span", { class: "sign" }, each.bar < 0 ? "+" : each.other_bar < 0 ? "−" : "≠"),
+        el("time", {}, moment(each.at)), el("span", { class: "sign" }, each.bar < 0 ? "+" : each.other_bar < 0 ? "−" : "≠"),
         el("span", { class: "text" }, each.text)))));
   }
 

@@ -8,7 +8,7 @@ import { TONES } from "./model.js";
 const GLYPHS = [
   ["▸", "connection opened"], ["◂", "connection closed"], ["⊘", "connection refused"], ["◷", "throttled"], ["✗", "fault injected"],
   ["+", "fault rule added"], ["−", "fault rule ended"], ["Q", "quota changed"], ["★", "leader changed"], ["✓", "offset committed"],
-  ["§", "step of a scenario"], ["…", "events lost"], ["1+", "several findings at one time"],
+  ["§", "step of a scenario"], ["!", "records not acknowledged in time"], ["…", "events lost"], ["1+", "several findings at one time"],
 ];
 const PAN = 0.15; // of the visible time
 

@@ -5,7 +5,7 @@ import { count, counted } from "./format.js";
 import { TONES } from "./model.js";
 import { SIGNS, TONE_NAMES } from "./palette.js";
 import { nameOf } from "./rows.js";
-import { duration } from "./time.js";
+import { duration, moment } from "./time.js";
 
 const PAGE = 200;
 
@@ -59,7 +59,7 @@ export class Events {
       const tone = TONES[trace.tone[event]];
       const took = trace.isMark(event) ? "" : duration(trace.until[event] - trace.start[event]);
       return el("li", {}, el("button", { type: "button", class: "row", click: () => select(event) },
-        el("time", {}, duration(trace.start[event])),
+        el("time", {}, moment(trace.start[event])),
         el("span", { class: "sign", "data-tone": tone }, trace.isMark(event) ? trace.glyph(event) : SIGNS[tone] || "·", el("span", { class: "unseen" }, TONE_NAMES[tone])),
         el("span", { class: "text" }, trace.text(event), this.isAll ? el("small", {}, nameOf(trace.lanes[trace.lane[event]])) : null),
         el("span", { class: "took" }, took)));
@@ -90,7 +90,7 @@ export class Logs {
     byId("log-none").hidden = this.lines.length > 0;
     this.paged = new Paged("log-list", ([at, level, logger, text]) => el("li", {},
       el("button", { type: "button", class: "row", click: () => moveCursor(at) },
-        el("time", {}, duration(at)), el("span", { class: "level", "data-level": level.toLowerCase() }, level),
+        el("time", {}, moment(at)), el("span", { class: "level", "data-level": level.toLowerCase() }, level),
         el("span", { class: "text" }, text, el("small", {}, logger)))));
   }
 

@@ -11,7 +11,7 @@ import { Trace, decode } from "./model.js";
 import { Rows, nameOf } from "./rows.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
-import { View, duration } from "./time.js";
+import { View, duration, moment } from "./time.js";
 import { Timeline } from "./timeline.js";
 
 class Page {
@@ -183,7 +183,7 @@ class Page {
   inWords(event) {
     const { trace } = this;
     const more = trace.isMark(event) ? "" : `${trace.outcome(event)}, ${duration(trace.until[event] - trace.start[event])}, `;
-    return `${trace.text(event)}, ${more}at ${duration(trace.start[event])}, lane ${nameOf(trace.lanes[trace.lane[event]])}`;
+    return `${trace.text(event)}, ${more}at ${moment(trace.start[event])}, lane ${nameOf(trace.lanes[trace.lane[event]])}`;
   }
 
   stepFinding(by) {

@@ -1,7 +1,7 @@
 // The panel of the state at the cursor: the last value of each key, and since when.
 
 import { Children, byId, button, el, setText } from "./dom.js";
-import { duration } from "./time.js";
+import { moment } from "./time.js";
 
 const NAMES = {
   brokers: "Brokers", leaders: "Leaders and in-sync replicas", groups: "Groups", members: "Members", committed: "Committed offsets",
@@ -42,7 +42,7 @@ export class State {
     const { cursor } = this.selection;
     const states = this.trace.sides.map((side) => stateAt(side.state, cursor));
     this.last = this.times.findLast((at) => at <= cursor); // the latest change, which is marked
-    setText(byId("state-at"), `at ${duration(cursor)}`);
+    setText(byId("state-at"), `at ${moment(cursor)}`);
     const sections = [...states[0].keys()].map((id) => ({ id, rows: rowsOf(states.map((state) => state.get(id) ?? new Map())) }));
     this.sections.show(sections.filter(({ rows }) => rows.length), ({ id }) => id);
     byId("state-none").hidden = sections.some(({ rows }) => rows.length);
@@ -74,7 +74,7 @@ export class State {
         setText(here, first?.[1] ?? "—");
         const differs = this.trace.sides.length > 1 && first?.[1] !== second?.[1];
         setText(there, differs ? `other: ${second?.[1] ?? "—"}` : "");
-        setText(since, at > 0 ? duration(at) : "");
+        setText(since, at > 0 ? moment(at) : "");
         value.parentNode.classList.toggle("new", at === this.last && at > 0);
       },
     };

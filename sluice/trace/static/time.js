@@ -2,7 +2,12 @@
 
 const UNITS = [[1, "µs"], [1000, "ms"], [1e6, "s"]];
 
-/** Formats microseconds: 340 µs, 12.3 ms, 1.234 s, 720.5 s, as the texts of findings do. */
+/** Formats a time since the start: +0.031 s, as the texts of findings do. */
+export function moment(us) {
+  return `+${(us / 1e6).toFixed(3)} s`;
+}
+
+/** Formats a duration: 340 µs, 12.3 ms, 1.234 s, 720.5 s. */
 export function duration(us) {
   if (us === 0) return "0 s";
   if (us < 1000) return `${Math.round(us)} µs`;

@@ -5,7 +5,7 @@ import { Children, byId, el, setAttribute, setText } from "./dom.js";
 import { count } from "./format.js";
 import { Drawing } from "./draw.js";
 import { palette } from "./palette.js";
-import { duration } from "./time.js";
+import { moment } from "./time.js";
 
 const NARROW = 620; // pixels
 const GUTTER = 168;
@@ -110,7 +110,7 @@ export class Timeline {
     const x = view.x(selection.cursor);
     this.cursor.hidden = x < 0 || x > view.width;
     this.cursor.style.transform = `translateX(${this.gutter + x}px)`;
-    setText(byId("cursor-time"), duration(selection.cursor));
+    setText(byId("cursor-time"), moment(selection.cursor));
     byId("cursor-time").classList.toggle("left", x > view.width - 70);
     const from = Math.max(view.start / trace.end, 0);
     const until = Math.min((view.start + view.span) / trace.end, 1);
@@ -223,7 +223,7 @@ export class Timeline {
     const x = event.clientX - this.node.getBoundingClientRect().left;
     this.pointer.hidden = x < this.gutter;
     this.pointer.style.transform = `translateX(${x}px)`;
-    setText(byId("pointer-time"), duration(this.timeAt(event)));
+    setText(byId("pointer-time"), moment(this.timeAt(event)));
     const found = this.scroller.contains(event.target) ? this.eventAt(event) : -1;
     this.scroller.classList.toggle("over", found >= 0);
     this.act.preview(found, event);
