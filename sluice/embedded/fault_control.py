@@ -121,11 +121,6 @@ class LocalFaults:
     def __init__(self, faults: "FaultEngine") -> None:
         self._faults = faults
 
-    @property
-    def engine(self) -> "FaultEngine":
-        """The engine, for rules whose action is a function of this process."""
-        return self._faults
-
     @overload
     def add(self, rule: "Rule | Mapping[str, object]", /) -> LocalFault: ...
 

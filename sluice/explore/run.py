@@ -113,7 +113,7 @@ class Run:
         action = kind.action or calling(partial(self._happen, injection), is_after=kind.is_after)
         where = {"api": injection.api, "client_id": injection.client_id, "on": [injection.nth]}
         # Rules in files have other actions only.
-        return self.broker.faults.engine.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
+        return self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
 
     def _happen(self, injection: Injection) -> None:
         self.note(injection.sentence)
