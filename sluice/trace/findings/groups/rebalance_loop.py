@@ -32,7 +32,8 @@ def find(history: History) -> Iterator[Found]:
             cause = f"{loops} of them without a new member or one that left"
             yield _finding(history, group_id, begun, cause)
         elif (returns := _returns(states)) >= _LEAST:
-            leavers = dict.fromkeys(client_of(one) for one in history.apis("LeaveGroup") if one.group_id == group_id)
+            leaves = [one for one in history.apis("LeaveGroup") if one.group_id == group_id]
+            leavers = dict.fromkeys(client_of(one) for one in leaves if not history.is_after_failure(one.received_ns))
             cause = f"members left and others joined {returns} times"
             cause += f" (clients that left: {listed(leavers, 10)})" if leavers else ""
             yield _finding(history, group_id, begun, cause)

@@ -6,7 +6,7 @@ in a rebalance that just began.
 
 from collections.abc import Iterator
 
-from sluice.journal_events import Request
+from sluice.journal_events import BrokerState, Request
 from sluice.trace.described import counted
 from sluice.trace.findings.groups.absent_members import absent_members
 from sluice.trace.findings.history import (
@@ -25,6 +25,7 @@ from sluice.trace.findings.history import (
 from sluice.trace.model import Severity
 
 _REBALANCES = frozenset({"JoinGroup", "SyncGroup"})
+_DOWN = frozenset({"stopped", "isolated"})
 _SLACK_NS = 100 * NS_PER_MS
 _ROUND_NS = 250 * NS_PER_MS  # timeouts in configurations are multiples of it
 
@@ -61,7 +62,7 @@ def _finding(history: History, client: str, api: str, rule_id: str, requests: li
         rule = history.rule_texts.get(rule_id)
         lines.append(f"Fault rule {rule_id} hit {'it' if len(requests) == 1 else 'them'}{f': {rule}' if rule else ''}.")
     elif api == "Produce" and first.sent.get("acks") == -1:
-        lines.append("With acks=all, the response waits for the in-sync replicas.")
+        lines.append(f"With acks=all, the response waits for the in-sync replicas{_down(history, first)}.")
     absent = absent_members(history, requests[-1]) if api == "JoinGroup" else []
     if absent:
         lines.append(f"The group waits for a member that does not join: client {listed(absent)}.")
@@ -72,6 +73,13 @@ def _finding(history: History, client: str, api: str, rule_id: str, requests: li
     names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, first.group_id, first.transactional_id))]
     severity: Severity = "warning" if _recovered(history, requests) else "error"
     return Found("unanswered-request", severity, title, "\n".join(lines), first.received_ns, seqs(requests), names)
+
+
+def _down(history: History, request: Request) -> str:
+    """Return the brokers that were stopped or isolated when a request was received."""
+    states = {each.broker: each.state for each in history.of(BrokerState) if each.at_ns <= request.received_ns}
+    down = [f"broker {node_id} is {state}" for node_id, state in states.items() if state in _DOWN]
+    return f": {listed(down)}" if down else ""
 
 
 def _ending(history: History, request: Request) -> str:

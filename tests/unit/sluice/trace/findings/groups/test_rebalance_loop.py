@@ -48,3 +48,8 @@ def test_members_that_come_and_go() -> None:
 )
 def test_silent(make: Make) -> None:
     assert not found(find, make)
+
+
+def test_members_that_left_after_the_failure_are_not_named() -> None:
+    (one,) = found(find, rebalances(1, 2, 1, 2, 1, 2, 1, 2, left=3), failed_ms=400)
+    assert "clients that left" not in one.text

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from sluice.journal_events import RuleChange
+from sluice.journal_events import BrokerState, RuleChange
 from sluice.trace.findings.requests.unanswered import find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
@@ -68,3 +68,22 @@ def test_the_end_of_a_connection_after_the_failure_is_no_evidence() -> None:
         "(delivery.timeout.ms, message.timeout.ms in librdkafka).\n"
         "Fault rule r hit it: delay ms=5000: api=Produce."
     )
+
+
+@pytest.mark.parametrize(
+    ("states", "text"),
+    [
+        ([(2, "stopped"), (3, "isolated")], "in-sync replicas: broker 2 is stopped, broker 3 is isolated."),
+        ([(2, "stopped"), (2, "running")], "in-sync replicas."),
+        ([], "in-sync replicas."),
+    ],
+    ids=["two are down", "started again", "none is down"],
+)
+def test_brokers_that_are_down_are_named(states: list[tuple[int, str]], text: str) -> None:
+    def make(journal: Journal) -> None:
+        for number, (broker, state) in enumerate(states):
+            journal.of_cluster(BrokerState, number / 10, broker=broker, state=state)
+        lost("Produce", 120, acks=-1)(journal)
+
+    (one,) = found(find, make)
+    assert one.text.endswith(text)
