@@ -108,4 +108,4 @@ def test_failure_report_names_the_trace(monkeypatch: pytest.MonkeyPatch, tmp_pat
     trace = read_trace(file)
     assert (trace.title, trace.result) == (test.id(), "failed")
     assert trace.failure is not None
-    assert trace.failure.file == __file__
+    assert Path(trace.failure.file).absolute() == Path(__file__)

@@ -84,7 +84,8 @@ def test_finding_fails_the_test_that_caused_it(pytester: pytest.Pytester) -> Non
     result.assert_outcomes(failed=4, passed=5)
     assert failed(result) == {*FAILED}
     shown = result.stdout.str()
-    assert shown.count("sluice lint: 1 finding of severity error or warning or info") == 3, "not of the one that fails"
+    title = "sluice lint: 1 finding of severity error or warning or info"
+    assert result.outlines.count(title) == 3, "not of the one that fails"
     result.stdout.fnmatch_lines(
         [
             "sluice lint: 1 finding of severity error or warning or info",
