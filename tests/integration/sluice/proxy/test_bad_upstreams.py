@@ -174,7 +174,8 @@ async def test_the_start_fails_with_one_line(bad: Bad, warnings: "Warnings") -> 
     assert re.match(r"upstream [\w.]+:\d+: ", str(failure.value))
     assert "\n" not in str(failure.value)
     assert "secret" not in str(failure.value)
-    assert warnings.records == []
+    # On a busy machine, a connection may take longer than the short timeout of these tests.
+    assert [each for each in warnings.records if "trying again" not in each.getMessage()] == []
 
 
 class Warnings(logging.Handler):
