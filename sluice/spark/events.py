@@ -48,7 +48,8 @@ def _lines(session: SparkSession, path: str) -> DataFrame:
     text = f.to_json(f.struct(*(name for name in rows.columns if name not in as_json)), {"ignoreNullFields": "false"})
     parts: list[Column] = [f.expr("substring(line, 1, length(line) - 1)")]
     for name in as_json:
-        parts += [f.lit(f',"{name}":'), f.coalesce(name, f.lit("{}"))]
+        # A column without any value has another type.
+        parts += [f.lit(f',"{name}":'), f.coalesce(f.col(name).cast("string"), f.lit("{}"))]
     return rows.withColumn("line", text).select(f.concat(*parts, f.lit("}")).alias("value"))
 
 
