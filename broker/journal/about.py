@@ -7,7 +7,7 @@ and the number of records. With `sluice.journal.record.hashes`, another reader o
 which identifies batches without a producer id.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from struct import Struct
@@ -20,6 +20,7 @@ from sluice.protocol import entities
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.entities import Topics, name_of
 from sluice.protocol.message import Message
+from sluice.protocol.records.batch import MAGIC_AT
 
 from .record_hashes import record_hashes
 from .sent import SENT, bounded, fetch_sent
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
     from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
 MOST_PARTITIONS = 16
-_MAGIC_AT = 16
 # Magic, attributes, first and highest timestamp, producer id and epoch, base sequence, number of records.
 _read_header = Struct(">b4xh4xqqqhii").unpack_from
 
-# The fields of partitions in these requests that are offsets.
-_OFFSET_FIELDS = {ApiKey.OFFSET_COMMIT: "committed_offset", ApiKey.TXN_OFFSET_COMMIT: "committed_offset"}
+_COMMITS = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT})
 
 Reader = Callable[[Message], RequestSubject | None]
 EMPTY_SUBJECT: AnySubject = ((), 0, "", "", ())
@@ -51,7 +50,7 @@ def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = Fals
         _any_subject,
         read=entities.reader_of(api_key),
         read_fields=None if fields is None else fields.read,
-        offset_field=_OFFSET_FIELDS.get(api_key),
+        is_commit=api_key in _COMMITS,
         topics_by_id=topics_by_id,
     )
 
@@ -65,7 +64,7 @@ def produce_subject(request: "ProduceRequest") -> RequestSubject:
         return _many_batches_subject(request)
     records = item.records
     try:
-        header = _read_header(records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
+        header = _read_header(records, MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
         size = len(records)  # type: ignore[arg-type]  # as above
     except (TypeError, StructError):  # no complete batch
         header, size = None, len(cast("bytes", records or b""))
@@ -105,25 +104,25 @@ def _any_subject(
     request: Message,
     read: entities.Read,
     read_fields: Callable[[Message], Sent] | None,
-    offset_field: str | None,
+    is_commit: bool,
     topics_by_id: Topics,
 ) -> AnySubject | None:
     partitions, groups, transactional_ids = read(request, topics_by_id)
     if partitions and all(name == JOURNAL_TOPIC for name, _ in partitions):
         return None
-    offsets = repeat(-1) if offset_field is None else _offsets(request, offset_field)
-    named = tuple(
-        (name, index, offset, None)
-        for (name, index), offset in zip(partitions[:MOST_PARTITIONS], offsets, strict=False)
-    )
+    offsets = _committed(request, topics_by_id) if is_commit else {}
+    named = tuple((*place, offsets.get(place, -1), None) for place in partitions[:MOST_PARTITIONS])
     sent = () if read_fields is None else bounded(read_fields(request))
     return named, max(0, len(partitions) - MOST_PARTITIONS), _only(groups), _only(transactional_ids), sent
 
 
-def _offsets(request: Message, field: str) -> Iterator[int]:
-    """Yield the offsets of a commit, in the order of its partitions."""
-    topics = cast("OffsetCommitRequest", request).topics
-    return (getattr(each, field) for topic in topics for each in topic.partitions)
+def _committed(request: Message, topics_by_id: Topics) -> dict[tuple[str, int], int]:
+    """Return the offsets of a commit."""
+    return {
+        (topic.name or name_of(topic.topic_id, topics_by_id), each.partition_index): each.committed_offset
+        for topic in cast("OffsetCommitRequest", request).topics
+        for each in topic.partitions
+    }
 
 
 def _only(ids: Sequence[str]) -> str:
@@ -150,7 +149,7 @@ def _produce_subject(request: "ProduceRequest", hashes: Iterable[tuple[str, ...]
 def _batch_of(item: "PartitionProduceData") -> tuple[BatchStart | None, int]:
     records = cast("bytes", item.records or b"")
     try:
-        return _read_header(records, _MAGIC_AT), len(records)
+        return _read_header(records, MAGIC_AT), len(records)
     except StructError:
         return None, len(records)
 

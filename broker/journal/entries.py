@@ -1,7 +1,7 @@
 """Entries of the journal's ring as named tuples."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from sluice.broker.requests.route import ApiRoute
 from sluice.broker.requests.trace import (
@@ -13,20 +13,20 @@ from sluice.broker.requests.trace import (
     RequestAnnotations,
     RequestSubject,
     Returned,
+    Sent,
 )
-from sluice.journal_events import KINDS, NO_ID, AnyEvent, ProducedBatch, Request, TopicPartition
+from sluice.journal_events import KINDS, NO_ID, AnyEvent, ProducedBatch, Request, TopicPartition, Value
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import name_of
+from sluice.protocol.records import compression
+from sluice.protocol.records.batch import CODEC_MASK, LARGEST_MAGIC, TRANSACTIONAL_FLAG
 
 from .journal import REQUEST, UNANSWERED, Journal
 from .returned import ReturnedFields, returned_fields
-from .sent import sent_fields
+from .sent import SENT
 
 _NO_ANNOTATIONS = RequestAnnotations()
-_MAGIC = 2
-# The bits of a batch's attributes.
-_COMPRESSION_BITS, _TRANSACTIONAL_BIT = 0x07, 0x10
-_COMPRESSIONS = dict(enumerate(("none", "gzip", "snappy", "lz4", "zstd")))
+_COMPRESSIONS = dict(enumerate(compression.NAMES))
 
 
 class RequestEntry(NamedTuple):
@@ -143,9 +143,18 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         error_codes=list(annotations.error_codes),
         throttle_time_ms=annotations.throttle_ms if has_throttle_time else 0,
         rule_id=annotations.rule_id,
-        sent=sent_fields(route.api_key, sent),
+        sent=_sent_fields(route.api_key, sent),
         returned=returned.fields,
     )
+
+
+def _sent_fields(api_key: int, values: Sent) -> dict[str, Value]:
+    """Return the fields by name, without absent ones."""
+    names = SENT[api_key].names if values else ()
+    found = {name: value for name, value in zip(names, values, strict=False) if value is not None}
+    if found.get("replica_id") == NO_ID:
+        del found["replica_id"]  # a consumer
+    return cast("dict[str, Value]", found)
 
 
 def _general(subject: RequestSubject) -> AnySubject:
@@ -163,7 +172,7 @@ def _partition(named: NamedPartition, journal: Journal, returned: ReturnedFields
     if batch is None:
         return TopicPartition(topic=name, partition=partition, offset=offset, fetched=returned.fetched.get(place))
     header, size, hashes = batch
-    if header is None or header[0] != _MAGIC:
+    if header is None or header[0] != LARGEST_MAGIC:
         found = ProducedBatch(bytes=size)
         return TopicPartition(topic=name, partition=partition, record_hashes=list(hashes), offset=offset, batch=found)
     _, _, _, _, producer_id, producer_epoch, base_sequence, _ = header
@@ -184,8 +193,8 @@ def _batch(header: BatchStart, size: int) -> ProducedBatch:
     return ProducedBatch(
         records=records,
         bytes=size,
-        compression=_COMPRESSIONS.get(attributes & _COMPRESSION_BITS, ""),
-        is_transactional=bool(attributes & _TRANSACTIONAL_BIT),
+        compression=_COMPRESSIONS.get(attributes & CODEC_MASK, ""),
+        is_transactional=bool(attributes & TRANSACTIONAL_FLAG),
         first_timestamp_ms=first_timestamp_ms,
         max_timestamp_ms=max_timestamp_ms,
     )

@@ -1,10 +1,11 @@
 """Fields of responses that the journal records: offsets, generations, assignments, watermarks.
 
-They are read from the kept response (kept.py) when an event is read. Zeros take the place of its records.
+They are read from the kept response (kept.py) when an event is read. Its records are not there; they are replaced by
+their size, so that reading an event takes no longer with more records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sluice.protocol.apis.sync_group import SyncGroupResponse
 
 _MOST_PARTITIONS = 16
+_SIZE_BYTES = 4  # the smallest batch has 14
 
 Place = tuple[str, int]  # topic, partition
 
@@ -54,13 +56,30 @@ def returned_fields(api_key: int, version: int, returned: Returned | None, topic
     """Decode a response. A corrupted one, by a fault, has no fields."""
     if returned is None:
         return ReturnedFields()
+    api = API_KEYS[api_key]
     if type(returned) is not bytes:
-        returned = b"".join(bytes(piece) for piece in returned)  # bytes(n) is n zeros
+        returned = _with_sizes(returned, is_flexible=api.response_header_version(version) > 0)
     try:
-        response, _ = decode_prefix(API_KEYS[api_key].response, version)(memoryview(returned), 0, len(returned))
+        response, _ = decode_prefix(api.response, version)(memoryview(returned), 0, len(returned))
         return RETURNED[api_key].read(response, topics)
     except (RemoteProtocolError, ValueError):
         return ReturnedFields()
+
+
+def _with_sizes(pieces: Sequence[bytes | int], *, is_flexible: bool) -> bytes:
+    """Return a response whose records are replaced by their size in `_SIZE_BYTES` bytes."""
+    found: list[bytes] = []
+    for is_left_out, run in groupby(pieces, lambda piece: type(piece) is int):
+        if not is_left_out:
+            found += cast("Iterator[bytes]", run)
+            continue
+        size = sum(cast("Iterator[int]", run))
+        # The length precedes the records: an int32, or in flexible versions a varint of the length plus 1.
+        length_bytes = -(-(size + 1).bit_length() // 7) if is_flexible else 4
+        length = bytes((_SIZE_BYTES + 1,)) if is_flexible else _SIZE_BYTES.to_bytes(4)
+        found[-1] = found[-1][:-length_bytes] + length
+        found.append(size.to_bytes(_SIZE_BYTES))
+    return b"".join(found)
 
 
 def _produce(response: "ProduceResponse", topics: Topics) -> ReturnedFields:
@@ -89,7 +108,8 @@ def _fetch(response: "FetchResponse", topics: Topics) -> ReturnedFields:
 
 
 def _size(records: object) -> int:
-    return len(cast("bytes", records)) if records is not None else 0
+    found = cast("bytes", records or b"")
+    return int.from_bytes(found) if len(found) == _SIZE_BYTES else len(found)
 
 
 def _list_offsets(response: "ListOffsetsResponse", _: Topics) -> ReturnedFields:

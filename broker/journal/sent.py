@@ -4,14 +4,22 @@ A table from API to the names of the fields and a function that reads their valu
 requests, are read in about.py. Names are Kafka's; long values are cut, which bounds the memory of the journal.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.requests.trace import Sent
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from sluice.protocol.apis.fetch import FetchRequest
+    from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+    from sluice.protocol.apis.join_group import JoinGroupRequest
+    from sluice.protocol.apis.leave_group import LeaveGroupRequest
+    from sluice.protocol.apis.list_offsets import ListOffsetsRequest
+    from sluice.protocol.apis.metadata import MetadataRequest
 
 _LONGEST_TEXT = 256  # characters: more than any id that a person reads
 _MOST_ITEMS = 16  # of a list, as of partitions
@@ -32,21 +40,12 @@ _read_join = attrgetter(
     "reason",
 )
 
-if TYPE_CHECKING:
-    from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-    from sluice.protocol.apis.fetch import FetchRequest
-    from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-    from sluice.protocol.apis.join_group import JoinGroupRequest
-    from sluice.protocol.apis.leave_group import LeaveGroupRequest
-    from sluice.protocol.apis.list_offsets import ListOffsetsRequest
-    from sluice.protocol.apis.metadata import MetadataRequest
-
 
 class SentFields(NamedTuple):
     """The fields of an API's requests: their names, and a function that returns their values."""
 
     names: tuple[str, ...]
-    read: Callable[[Message], Sent]
+    read: Callable[..., Sent]
 
 
 def bounded(values: Sent) -> Sent:
@@ -96,13 +95,9 @@ def _plain(*names: str) -> SentFields:
     return SentFields(names, attrgetter(*names))
 
 
-def _other(names: Sequence[str], read: Callable[..., Sent]) -> SentFields:
-    return SentFields(tuple(names), read)
-
-
 SENT: dict[int, SentFields] = {
     ApiKey.PRODUCE: _plain("acks", "timeout_ms"),
-    ApiKey.FETCH: _other(
+    ApiKey.FETCH: SentFields(
         (
             "max_wait_ms",
             "min_bytes",
@@ -115,18 +110,18 @@ SENT: dict[int, SentFields] = {
         ),
         fetch_sent,
     ),
-    ApiKey.LIST_OFFSETS: _other(("isolation_level", "timestamp"), _list_offsets),
-    ApiKey.METADATA: _other(("all_topics", "allow_auto_topic_creation"), _metadata),
-    ApiKey.FIND_COORDINATOR: _other(("key_type", "keys"), _find_coordinator),
-    ApiKey.JOIN_GROUP: _other(
+    ApiKey.LIST_OFFSETS: SentFields(("isolation_level", "timestamp"), _list_offsets),
+    ApiKey.METADATA: SentFields(("all_topics", "allow_auto_topic_creation"), _metadata),
+    ApiKey.FIND_COORDINATOR: SentFields(("key_type", "keys"), _find_coordinator),
+    ApiKey.JOIN_GROUP: SentFields(
         (*_MEMBER, "session_timeout_ms", "rebalance_timeout_ms", "protocol_type", "reason", "protocols"), _join_group
     ),
     ApiKey.SYNC_GROUP: _plain(*_MEMBER, "generation_id"),
     ApiKey.HEARTBEAT: _plain(*_MEMBER, "generation_id"),
-    ApiKey.LEAVE_GROUP: _other(("members", "reason"), _leave_group),
-    ApiKey.OFFSET_COMMIT: _other((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
-    ApiKey.TXN_OFFSET_COMMIT: _other((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: _other(
+    ApiKey.LEAVE_GROUP: SentFields(("members", "reason"), _leave_group),
+    ApiKey.OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
+    ApiKey.TXN_OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: SentFields(
         (
             "member_id",
             "member_epoch",
@@ -141,12 +136,3 @@ SENT: dict[int, SentFields] = {
     ApiKey.INIT_PRODUCER_ID: _plain("transaction_timeout_ms", "producer_id", "producer_epoch"),
     ApiKey.END_TXN: _plain("producer_id", "producer_epoch", "committed"),
 }
-
-
-def sent_fields(api_key: int, values: Sent) -> dict[str, int | str | bool | list[str]]:
-    """Return the fields by name, without absent ones."""
-    names = SENT[api_key].names if values else ()
-    found = {name: value for name, value in zip(names, values, strict=False) if value is not None}
-    if found.get("replica_id") == -1:
-        del found["replica_id"]  # a consumer
-    return cast("dict[str, int | str | bool | list[str]]", found)

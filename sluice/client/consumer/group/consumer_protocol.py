@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from sluice.client.metadata.cluster import TopicPartition, by_topic
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix, encoder
-from sluice.protocol.consumer_protocol import NEWEST, Assignment, Subscription, TopicPartitions
+from sluice.protocol.consumer_protocol import NEWEST, Assignment, Subscription, TopicPartitions, version_of
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, int32
 
@@ -62,14 +62,14 @@ def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def read_subscription(data: bytes) -> Subscription:
-    return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
+    return decode_prefix(Subscription, version_of(data))(memoryview(data), 2, len(data))[0]
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
     """Return the assigned partitions, none for empty bytes; raise RemoteProtocolError."""
     if not data:
         return []
-    message, _ = decode_prefix(Assignment, _version(data))(memoryview(data), 2, len(data))
+    message, _ = decode_prefix(Assignment, version_of(data))(memoryview(data), 2, len(data))
     return partitions_of(message.assigned_partitions)
 
 
@@ -85,7 +85,3 @@ def _written(message: Subscription | Assignment) -> bytes:
     parts: list[bytes | memoryview] = [NEWEST.to_bytes(2)]
     encoder(type(message), NEWEST)(message, parts)
     return b"".join(parts)
-
-
-def _version(data: bytes) -> int:
-    return min(int.from_bytes(data[:2], signed=True), NEWEST)

@@ -69,6 +69,17 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         ),
         ((("t", 4, 70, None),), 0, "g", "", ("", None, -1)),
     ),
+    "OffsetCommit of a topic without partitions": (
+        request(
+            "OffsetCommit",
+            group_id="g",
+            topics=[
+                {"name": "empty", "partitions": []},
+                {"name": "t", "partitions": [{"partition_index": 4, "committed_offset": 70}]},
+            ],
+        ),
+        ((("empty", -1, -1, None), ("t", 4, 70, None)), 0, "g", "", ("", None, -1)),
+    ),
     "AddPartitionsToTxn": (
         request(
             "AddPartitionsToTxn",

@@ -167,6 +167,23 @@ def test_fetched_records(offset: int, size: int) -> None:
     assert partition.fetched == FetchedRecords(bytes=size, high_watermark=2, last_stable_offset=2)
 
 
+# Versions with lengths as int32 and as varint, by name and by topic id; sizes with varints of one, two and three bytes.
+@pytest.mark.parametrize("version", [4, 11, 12, 16])
+@pytest.mark.parametrize("value_bytes", [1, 100, 200_000])
+def test_fetched_records_of_several_partitions(version: int, value_bytes: int) -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.topic("t", assignments={0: (1,), 1: (1,)})
+    data = batch(bytes(value_bytes))
+    for partition in (0, 1):
+        broker.client().call(produce(9, data, partition=partition), 9)
+    topic_id = broker.cluster.topics["t"].topic_id
+    both = fetch(topic_id=topic_id)
+    both.topics[0].partitions += fetch(partition=1).topics[0].partitions
+    broker.client().call(both, version)
+    sizes = [one.fetched and one.fetched.bytes for one in last(broker, "Fetch").partitions]
+    assert sizes == [len(data), len(data)]
+
+
 def test_committed_and_returned_offsets() -> None:
     broker = broker_with_topic(JOURNAL)
     _group(broker)
