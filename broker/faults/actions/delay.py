@@ -1,4 +1,4 @@
-"""`delay`: delays a request before it is handled, or its response."""
+"""`delay` and `hold`: delay a request before it is handled, or its response, for a time or until its release."""
 
 from random import Random  # noqa: TID251  (the type of an argument)
 from typing import Annotated, ClassVar, Literal
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.matching.values import Duration, RuleProblem, parse_ms
-from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
+from sluice.broker.faults.requests.fault_execution import NEVER_MS, FaultExecution, Reply, RequestAction, RuleHit
 
 _FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL = {"ms"}, {"min", "max"}, {"mean"}, {"mean", "stddev"}
 _DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
@@ -67,7 +67,9 @@ class Hold(RequestAction, frozen=True, tag="hold"):
     ] = "before"
 
     def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
-        return intercepted.hold_before(hit.fault) if self.when == "before" else None
+        return intercepted.wait_before(hit.fault, NEVER_MS, is_held=True) if self.when == "before" else None
 
     def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
-        return intercepted.hold_after(hit.fault, reply) if self.when == "after" else reply
+        if self.when != "after":
+            return reply
+        return intercepted.wait_after(hit.fault, NEVER_MS, reply, is_held=True)

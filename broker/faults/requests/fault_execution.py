@@ -183,23 +183,14 @@ class FaultExecution(Struct, eq=False):
 
     # -- called by actions ---------------------------------------------------------------------------------------------
 
-    def wait_before(self, rule: Fault, delay_ms: float) -> Wait:
-        """Park the request before its handling."""
+    def wait_before(self, rule: Fault, delay_ms: float, *, is_held: bool = False) -> Wait:
+        """Park the request before its handling; if it is held, the rule can release it."""
         self._copy_request()
-        return self._wait(rule, delay_ms, self.begin)
+        return self._wait(rule, delay_ms, self.begin, is_held=is_held)
 
-    def wait_after(self, rule: Fault, delay_ms: float, reply: Reply) -> Wait:
-        """Park the request between its handling and its response."""
-        return self._wait(rule, delay_ms, partial(self.after, reply))
-
-    def hold_before(self, rule: Fault) -> Wait:
-        """Park the request before its handling, until the rule releases it."""
-        self._copy_request()
-        return self._wait(rule, NEVER_MS, self.begin, is_held=True)
-
-    def hold_after(self, rule: Fault, reply: Reply) -> Wait:
-        """Park the request between its handling and its response, until the rule releases it."""
-        return self._wait(rule, NEVER_MS, partial(self.after, reply), is_held=True)
+    def wait_after(self, rule: Fault, delay_ms: float, reply: Reply, *, is_held: bool = False) -> Wait:
+        """Park the request between its handling and its response; if it is held, the rule can release it."""
+        return self._wait(rule, delay_ms, partial(self.after, reply), is_held=is_held)
 
     def close(self, rule: Fault, how: CloseMethod) -> Outcome:
         """Close the connection without a response."""
@@ -217,7 +208,7 @@ class FaultExecution(Struct, eq=False):
 
     def mute(self, rule: Fault, delay_ms: float) -> None:
         """Mute the connection for a time after the response, unless a quota mutes it as well."""
-        self._mute = self._wait(rule, delay_ms, lambda: ENDED)  # the response is sent
+        self._mute = self._wait(rule, delay_ms, lambda: ENDED, is_held=False)  # the response is sent
         self._mute.mutes = True
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
@@ -272,7 +263,7 @@ class FaultExecution(Struct, eq=False):
             hit.fault.disable(error)
             return otherwise
 
-    def _wait(self, rule: Fault, delay_ms: float, then: Callable[[], Reply], *, is_held: bool = False) -> Wait:
+    def _wait(self, rule: Fault, delay_ms: float, then: Callable[[], Reply], *, is_held: bool) -> Wait:
         ctx = self.ctx
         wait = _Wait(ctx, rule, delay_ms, then)
         if is_held:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from sluice.journal_events import Request, TopicPartition
+from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
 from .fetching import Fetching, Position
@@ -14,7 +15,6 @@ from .measures.fields import text
 _NS_PER_MS = 1_000_000
 # 5 per second: at a lower rate, a commit per record is a choice.
 _SINGLE, _SINGLE_SECONDS = 50, 10.0
-_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID = 22, 25
 # Committed offsets of more partitions are not kept.
 _MOST_OFFSETS = 4096
 
@@ -121,9 +121,9 @@ class Committing(Domain):
             self.several += 1
 
     def _failed(self, event: Request) -> None:
-        if _UNKNOWN_MEMBER_ID in event.error_codes:
+        if ErrorCode.UNKNOWN_MEMBER_ID in event.error_codes:
             self.removed += 1
-        elif _ILLEGAL_GENERATION in event.error_codes:
+        elif ErrorCode.ILLEGAL_GENERATION in event.error_codes:
             self.outdated.add(event, event.connection)
         else:
             return

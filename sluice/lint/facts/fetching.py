@@ -3,6 +3,7 @@
 from collections import Counter
 
 from sluice.journal_events import ConnectionClosed, Request, TopicPartition, Value
+from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
 from .measures.bursts import Burst
@@ -25,7 +26,6 @@ _TINY_BYTES = 1024
 _LAG_STEP_NS = 5_000_000_000
 # The positions of more partitions are not kept: no client of a test or service reads as many.
 _MOST_POSITIONS = 4096
-_OFFSET_OUT_OF_RANGE = 1
 _READ_COMMITTED = 1
 
 
@@ -229,7 +229,7 @@ class Fetching(Domain):
             self._new_settings(connection, settings)
         self._settings[settings] = self._settings.get(settings, 0) + 1
         if event.error_codes:
-            if _OFFSET_OUT_OF_RANGE in event.error_codes and not event.rule_id:
+            if ErrorCode.OFFSET_OUT_OF_RANGE in event.error_codes and not event.rule_id:
                 self.out_of_range += 1
                 self.out_of_range_examples.note(event)
             return

@@ -9,6 +9,7 @@ from collections import deque
 from typing import NamedTuple
 
 from sluice.journal_events import GroupState, Request
+from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
 from .measures.distribution import Distribution
@@ -19,16 +20,11 @@ from .topics import Topics
 _NS_PER_MS = 1_000_000
 
 _INCONSISTENT_GROUP_PROTOCOL = 23
-_UNKNOWN_MEMBER_ID = 25
-_INVALID_SESSION_TIMEOUT = 26
-_REBALANCE_IN_PROGRESS = 27
-_FENCED_INSTANCE_ID = 82
-_FENCED_MEMBER_EPOCH = 110
 _UNRELEASED_INSTANCE_ID = 111
 # Member epoch of a member that leaves (KIP-848); a static member that will be back sends another one.
 _LEAVES = -1
-_FENCED_INSTANCE = {_FENCED_INSTANCE_ID, _UNRELEASED_INSTANCE_ID}
-_REMOVED = {_UNKNOWN_MEMBER_ID, _FENCED_MEMBER_EPOCH}
+_FENCED_INSTANCE = {ErrorCode.FENCED_INSTANCE_ID, _UNRELEASED_INSTANCE_ID}
+_REMOVED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 _REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling", "Empty"}
 
 # Older members are forgotten, and what concerns them.
@@ -265,7 +261,7 @@ class Membership(Domain):
             self.inconsistent_protocols.add(
                 f"client {event.client_id} supports {supported}; the group uses {used}", event
             )
-        if _INVALID_SESSION_TIMEOUT in codes:
+        if ErrorCode.INVALID_SESSION_TIMEOUT in codes:
             timeout = number(event.sent, "session_timeout_ms")
             self.invalid_session_timeouts.add(f"client {event.client_id} requested {timeout} ms", event)
         if not _FENCED_INSTANCE.isdisjoint(codes):
@@ -361,7 +357,7 @@ class Membership(Domain):
         if member.heartbeat_ns:
             member.heartbeat_ms.add((event.received_ns - member.heartbeat_ns) // _NS_PER_MS)
         member.heartbeat_ns = event.received_ns
-        if _REBALANCE_IN_PROGRESS in event.error_codes and not member.told_ns and not event.rule_id:
+        if ErrorCode.REBALANCE_IN_PROGRESS in event.error_codes and not member.told_ns and not event.rule_id:
             member.told_ns = event.at_ns
 
     def _commit(self, event: Request) -> None:
@@ -417,11 +413,11 @@ class Membership(Domain):
         member = self.members.get(text(event.sent, "member_id"))
         self.last_ns = event.at_ns
         if event.error_codes and not event.rule_id:
-            if event.api != "ConsumerGroupHeartbeat" and _FENCED_INSTANCE_ID in event.error_codes:
+            if event.api != "ConsumerGroupHeartbeat" and ErrorCode.FENCED_INSTANCE_ID in event.error_codes:
                 self._fenced_instance(event)
                 return None
             replaced = self._replaced.get(text(event.sent, "member_id"))
-            if replaced is not None and _UNKNOWN_MEMBER_ID in event.error_codes:
+            if replaced is not None and ErrorCode.UNKNOWN_MEMBER_ID in event.error_codes:
                 self._fenced_instance(event, replaced.instance_id)  # the client does not send its instance id
                 return None
             if member is not None and not _REMOVED.isdisjoint(event.error_codes):

@@ -4,6 +4,7 @@ A transaction begins with the first request that adds a partition or offsets to 
 """
 
 from sluice.journal_events import ConnectionClosed, Request
+from sluice.protocol.errors import ErrorCode
 
 from .domain import Domain, Handlers
 from .measures.bursts import Burst
@@ -13,10 +14,8 @@ from .measures.fields import number
 _NS_PER_MS = 1_000_000
 # 2 per second: at a lower rate, the cost of a transaction does not matter.
 _SINGLE, _SINGLE_SECONDS = 20, 10.0
-_INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING = 47, 48, 49
-_INVALID_TRANSACTION_TIMEOUT, _PRODUCER_FENCED = 50, 90
-_FENCED = {_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED}
-_ENDED = {*_FENCED, _INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING}
+_FENCED = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+_ENDED = {*_FENCED, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 # An instance that is replaced is fenced once; a new version of an application is not started again in this time.
 _FENCED_AGAIN, _FENCED_SECONDS = 2, 300.0
 # A transaction that took this share of its timeout does not end in time when the application is a quarter slower.
@@ -98,7 +97,7 @@ class Transactions(Domain):
         if transactional is None or event.rule_id:
             return
         timeout_ms = number(event.sent, "transaction_timeout_ms")
-        if _INVALID_TRANSACTION_TIMEOUT in event.error_codes:
+        if ErrorCode.INVALID_TRANSACTION_TIMEOUT in event.error_codes:
             self.invalid_timeouts.add(timeout_ms)
             self.timeout_examples.note(event)
         if event.error_codes:
