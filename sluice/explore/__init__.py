@@ -12,8 +12,10 @@ docs/explore.md describes it.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sluice.errors import ExploreError
+from sluice.text.arguments import Count, Index, checked
 
 from .execution import Options, Program, Schedule, execute
 from .injection import Injection, parse
@@ -40,9 +42,9 @@ __all__ = [
 def explore(
     program: Program,
     *,
-    runs: int = 200,
+    runs: Count = 200,
     invariants: Sequence[Invariant] = (),
-    brokers: int = 1,
+    brokers: Count = 1,
     config: Mapping[str, str | float | bool] | None = None,
     seed: int = 0,
 ) -> Result:
@@ -61,10 +63,13 @@ def explore(
 
     Raises:
         ExploreError: A run failed; the message has the fewest failures that break the program, and how to repeat them.
+            Or the program sent no request at which a failure can be injected.
     """
     result = search(program, Options(invariants, brokers, config or {}, seed), runs)
     if result.found is not None:
         raise ExploreError(report(result))
+    if runs > 1 and not result.points:
+        raise ExploreError("no failure was injected: the program sent no request at which one can be")
     return result
 
 
@@ -72,9 +77,9 @@ def replay(
     program: Program,
     injections: Sequence[Injection | str],
     *,
-    order: int = 0,
+    order: Index = 0,
     invariants: Sequence[Invariant] = (),
-    brokers: int = 1,
+    brokers: Count = 1,
     config: Mapping[str, str | float | bool] | None = None,
     seed: int = 0,
 ) -> None:
@@ -97,6 +102,11 @@ def replay(
     schedule = Schedule(given, order)
     outcome = execute(program, schedule, Options(invariants, brokers, config or {}, seed))
     if outcome.error:
-        raise ExploreError(report(Result(1, Found(schedule, outcome, schedule), len(outcome.covered), 0, len(given))))
+        raise ExploreError(report(Result(1, Found(schedule, outcome), len(outcome.covered), 0, len(given))))
     if outcome.missed:
         raise ExploreError(f"replay: no request for {outcome.missed[0]}; the program has sent fewer")
+
+
+if not TYPE_CHECKING:  # type checkers need the signatures
+    explore = checked(explore, "explore", skip=0)
+    replay = checked(replay, "replay", skip=0)

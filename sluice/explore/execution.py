@@ -56,14 +56,14 @@ class Outcome(msgspec.Struct):
 
     error: why it failed, else ""
     requests: number of requests by client id and API
-    covered: what happened, as hashes of pairs of events in order
+    covered: what happened: who, and two steps in order
     missed: injections that did not hit
     happened: times in seconds, and what happened
     """
 
     error: str
     requests: Mapping[tuple[str, str], int]
-    covered: frozenset[int]
+    covered: frozenset[tuple[str, object, object]]
     missed: Sequence[Injection]
     happened: Sequence[tuple[float, str]]
 
@@ -111,7 +111,7 @@ async def _error_of(program: Program, run: Run, invariants: Sequence[Invariant])
 
 def _outcome(run: Run, error: str, missed: Sequence[Injection], schedule: Schedule) -> Outcome:
     requests: Counter[tuple[str, str]] = Counter()
-    covered: set[int] = set()
+    covered: set[tuple[str, object, object]] = set()
     before: dict[str, object] = {}
     of_actions = {(each.client_id, each.api, each.nth): each for each in schedule.injections if not each.is_event}
     happened = list(run.happened)
@@ -139,7 +139,7 @@ def _outcome(run: Run, error: str, missed: Sequence[Injection], schedule: Schedu
             add(event, event.at_ns, f"transaction {who} is {event.after}")
         else:
             continue
-        covered.add(hash((who, before.get(who), step)))
+        covered.add((who, before.get(who), step))
         before[who] = step
     happened.sort(key=lambda each: each[0])
     return Outcome(error, requests, frozenset(covered), missed, [(at_s, what) for _, at_s, what in happened])

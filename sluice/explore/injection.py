@@ -14,8 +14,11 @@ from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.fault import Action
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
+from sluice.broker.requests.context import RequestContext
 from sluice.errors import ArgumentError
 from sluice.text.error_text import one_of
+
+_NO_CLIENT_ID = '""'  # in a text
 
 
 class Kind(NamedTuple):
@@ -77,7 +80,7 @@ class Injection(msgspec.Struct, frozen=True, order=True):
     nth: int
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.client_id} {self.api} {self.nth}"
+        return f"{self.kind} {self.client_id or _NO_CLIENT_ID} {self.api} {self.nth}"
 
     @property
     def is_event(self) -> bool:
@@ -86,7 +89,8 @@ class Injection(msgspec.Struct, frozen=True, order=True):
 
     @property
     def sentence(self) -> str:
-        return f"{self.api} request {self.nth} of {self.client_id} {KINDS[self.kind].text}"
+        client = self.client_id or "a client without a client id"
+        return f"{self.api} request {self.nth} of {client} {KINDS[self.kind].text}"
 
 
 def parse(text: str) -> Injection:
@@ -102,21 +106,21 @@ def parse(text: str) -> Injection:
         raise ArgumentError(f"replay: {one_of(KINDS, kind)}")
     if api not in KINDS[kind].apis:
         raise ArgumentError(f"replay: {kind}: {one_of(sorted(KINDS[kind].apis), api)}")
-    return Injection(kind, client_id, api, int(last))
+    return Injection(kind, "" if client_id == _NO_CLIENT_ID else client_id, api, int(last))
 
 
-def calling(call: Callable[[], object], *, is_after: bool) -> RequestAction:
+def calling(call: Callable[[RequestContext], object], *, is_after: bool) -> RequestAction:
     """Return an action that calls a function before or after the handling of a request, and does not change it."""
 
     class Calling(RequestAction, frozen=True, tag="calling"):
         def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
             if not is_after:
-                call()
+                call(intercepted.ctx)
             return None
 
         def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
             if is_after:
-                call()
+                call(intercepted.ctx)
             return reply
 
     return Calling()

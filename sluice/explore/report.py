@@ -12,12 +12,10 @@ def report(result: Result) -> str:
     return "\n".join(_lines(result))
 
 
-def mark(schedule: Schedule) -> str:
-    """Return the mark with which a test repeats the schedule."""
-    arguments = [f"replay={[str(each) for each in schedule.injections]!r}"]
-    if schedule.order:
-        arguments.append(f"order={schedule.order}")
-    return f"@pytest.mark.kafka_explore({', '.join(arguments)})"
+def arguments(schedule: Schedule) -> str:
+    """Return the arguments of the mark, or of `replay`, that repeat the schedule."""
+    order = f", order={schedule.order}" if schedule.order else ""
+    return f"replay={[str(each) for each in schedule.injections]!r}{order}"
 
 
 def _lines(result: Result) -> Iterator[str]:
@@ -32,11 +30,7 @@ def _lines(result: Result) -> Iterator[str]:
         yield "the program fails without any failure of the cluster:"
         yield f"  {found.outcome.error}"
         return
-    yield (
-        f"{_count(found)} break the program ({tried}):"
-        if len(found.schedule.injections) != 1
-        else (f"1 failure breaks the program ({tried}):")
-    )
+    yield f"{_subject(found)} the program ({tried}):"
     for injection in found.schedule.injections:
         yield f"  {injection.sentence}"
     if found.schedule.order:
@@ -44,12 +38,15 @@ def _lines(result: Result) -> Iterator[str]:
     yield f"then: {found.outcome.error}"
     yield "what happened:"
     yield from _steps(found)
-    yield "to repeat this run without a search:"
-    yield f"  {mark(found.schedule)}"
+    yield "to repeat this run without a search, add to the mark kafka_explore:"
+    yield f"  {arguments(found.schedule)}"
 
 
-def _count(found: Found) -> str:
-    return f"{len(found.schedule.injections)} failures" if found.schedule.injections else "delays"
+def _subject(found: Found) -> str:
+    count = len(found.schedule.injections)
+    if not count:
+        return "delays break"
+    return "1 failure breaks" if count == 1 else f"{count} failures break"
 
 
 def _steps(found: Found) -> Iterator[str]:

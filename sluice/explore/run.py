@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from functools import partial
+from glob import escape
 from typing import Any, Protocol, cast
 
 from sluice import testing
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
+from sluice.broker.requests.context import RequestContext
 from sluice.clock import LoopClock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.errors import WaitTimeoutError
@@ -111,16 +113,20 @@ class Run:
     def _fault(self, injection: Injection) -> Fault:
         kind = KINDS[injection.kind]
         action = kind.action or calling(partial(self._happen, injection), is_after=kind.is_after)
-        where = {"api": injection.api, "client_id": injection.client_id, "on": [injection.nth]}
+        where = {"api": injection.api, "client_id": escape(injection.client_id), "on": [injection.nth]}
         # Rules in files have other actions only.
         return self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
 
-    def _happen(self, injection: Injection) -> None:
+    def _happen(self, injection: Injection, ctx: RequestContext) -> None:
+        """Let something happen to the instance that has sent a request; the program itself is no instance."""
         self.note(injection.sentence)
+        host = testing.network().name(ctx.session.connection.peer.rpartition(":")[0])
+        if host not in self._instances:
+            return
         if KINDS[injection.kind].event == "kill":
-            self._kill()
+            self._kill(host)
         else:
-            self._start_second()
+            self._start(_name_of(host))
 
     def _start(self, name: str) -> None:
         self._numbers[name] += 1
@@ -133,22 +139,19 @@ class Run:
         finally:
             _instance.reset(token)
 
-    def _kill(self) -> None:
-        """Kill the oldest instance that runs. Its code continues, but without a connection and without an effect."""
-        host = next(
-            (host for host, task in self._instances.items() if host not in self._killed and not task.done()), ""
-        )
-        if not host:
+    def _kill(self, host: str) -> None:
+        """Kill an instance. Its code continues, but without a connection and without an effect."""
+        if host in self._killed:
             return
         self._killed.add(host)
         self.note(f"{host} is killed")
         testing.network().reset(host)
         testing.network().partition(host)
-        self._loop.call_later(_RESTART_S, self._start, host.rpartition("-")[0])
+        self._loop.call_later(_RESTART_S, self._start, _name_of(host))
 
-    def _start_second(self) -> None:
-        for name in self._applications:
-            self._start(name)
+
+def _name_of(host: str) -> str:
+    return host.rpartition("-")[0]
 
 
 def _named(place: Place) -> str:

@@ -15,18 +15,14 @@ from .injection import CHANGES, KINDS, Injection
 
 # Later requests to the same API rarely behave differently.
 _FIRST, _MOST_PER_API = 3, 5
-_ORDERS = 4  # a single failure is tried again in another order of events once in so many runs
+_ORDERS = 4  # one of so many pairs is tried in another order of events
 
 
 class Found(msgspec.Struct):
-    """A schedule that breaks the program, reduced, and its outcome.
-
-    first: the schedule that was found
-    """
+    """A schedule that breaks the program, reduced, and its outcome."""
 
     schedule: Schedule
     outcome: Outcome
-    first: Schedule
 
 
 class Result(msgspec.Struct):
@@ -34,7 +30,7 @@ class Result(msgspec.Struct):
 
     runs: number of runs, with those of the reduction
     found: the failure, or None
-    covered: number of different pairs of events in order
+    covered: number of different steps that followed each other
     missed: number of runs in which a failure did not hit
     points: number of different requests at which failures were injected
     """
@@ -49,7 +45,7 @@ class Result(msgspec.Struct):
 def search(program: Program, options: Options, runs: int) -> Result:
     """Run a program up to `runs` times; return the first failure, reduced to the fewest injections."""
     result = Result()
-    covered: set[int] = set()
+    covered: set[tuple[str, object, object]] = set()
     points: set[tuple[str, str, int]] = set()
 
     def run(schedule: Schedule) -> Outcome:
@@ -59,7 +55,7 @@ def search(program: Program, options: Options, runs: int) -> Result:
     first = run(Schedule())
     covered |= first.covered
     if first.error:
-        result.found = Found(Schedule(), first, Schedule())
+        result.found = Found(Schedule(), first)
         return result
     random = Random(options.seed)  # noqa: S311  (repeatable on purpose)
     corpus = [(Schedule(), first)]
@@ -68,7 +64,7 @@ def search(program: Program, options: Options, runs: int) -> Result:
         points.update((each.client_id, each.api, each.nth) for each in schedule.injections)
         result.missed += bool(outcome.missed)
         if outcome.error:
-            result.found = _reduced(Found(schedule, outcome, schedule), run)
+            result.found = _reduced(Found(schedule, outcome), run)
             break
         if not outcome.covered <= covered:
             covered |= outcome.covered
@@ -81,7 +77,7 @@ def _schedules(corpus: list[tuple[Schedule, Outcome]], random: Random) -> Iterat
     """Yield schedules without end; `corpus` grows meanwhile."""
     tried: set[Schedule] = set()
     for injection in _injections(corpus[0][1].requests, random):
-        schedule = Schedule((injection,), order=0)
+        schedule = Schedule((injection,))
         tried.add(schedule)
         yield schedule
     number = 0
@@ -126,7 +122,7 @@ def _reduced(found: Found, run: Callable[[Schedule], Outcome]) -> Found:
         for schedule in _smaller(found.schedule):
             outcome = run(schedule)
             if outcome.error and not outcome.missed:
-                found = Found(schedule, outcome, found.first)
+                found = Found(schedule, outcome)
                 is_smaller = True
                 break
     return found

@@ -6,7 +6,7 @@ import time
 from statistics import median
 
 from sluice.explore.execution import Options, execute
-from sluice.explore.report import mark
+from sluice.explore.report import arguments as repeated
 from sluice.explore.search import search
 
 from .gallery import BUGS
@@ -36,10 +36,10 @@ def main() -> int:
                 print(f"{name}: seed {seed}: not found in {result.runs} runs")
                 failed += 1
             elif execute(bug.naive, found.schedule, options).error != found.outcome.error:
-                print(f"{name}: seed {seed}: another outcome when it was repeated: {mark(found.schedule)}")
+                print(f"{name}: seed {seed}: another outcome when it was repeated: {repeated(found.schedule)}")
                 failed += 1
             else:
-                marks.add(f"{len(found.schedule.injections)}: {mark(found.schedule)}")
+                marks.add(f"{len(found.schedule.injections)}: {repeated(found.schedule)}")
         print(
             f"{name}: found after {median(runs)} runs ({min(runs)} to {max(runs)}), {median(times):.1f} s", flush=True
         )
@@ -49,7 +49,7 @@ def main() -> int:
         rate = fixed.runs / (time.perf_counter() - began)
         print(f"{name}: fixed version, {fixed.runs} runs at {rate:.1f}/s{'' if fixed.found else ': no failure'}")
         if fixed.found is not None:
-            print(f"  {mark(fixed.found.schedule)}: {fixed.found.outcome.error}")
+            print(f"  {repeated(fixed.found.schedule)}: {fixed.found.outcome.error}")
             failed += 1
     return failed > 0
 

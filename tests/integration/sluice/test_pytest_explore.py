@@ -94,8 +94,8 @@ def test_a_bug_is_found_and_repeated(pytester: pytest.Pytester) -> None:
             "kafka_explore: 1 failure breaks the program (*",
             "  OffsetCommit request 1 of shop *",
             "then: *",
-            "to repeat this run without a search:",
-            "  @pytest.mark.kafka_explore(replay=* shop OffsetCommit 1*",
+            "to repeat this run without a search, *",
+            "  replay=* shop OffsetCommit 1*",
         ]
     )
 

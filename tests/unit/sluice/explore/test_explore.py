@@ -1,11 +1,13 @@
 """Exploring programs in virtual time: what is found, how it is reduced, and that it can be repeated."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from sluice.client.admin import AdminClient
 from sluice.client.consumer import Consumer
-from sluice.errors import ArgumentError, ExploreError
+from sluice.errors import ArgumentError, ExploreError, SluiceError
 from sluice.explore import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates, Run, explore, replay
 from sluice.explore.execution import Options, Outcome, Program, Schedule, execute
 from sluice.explore.injection import Injection
@@ -66,7 +68,7 @@ def test_failure_is_repeated_without_a_search() -> None:
     report = str(raised.value)
     assert "OffsetCommit request 1 of shop is not handled, as its application is killed, and restarted" in report
     assert "then: AtLeastOnce: orders-0 offset 0 (b'0') was not processed" in report
-    assert "@pytest.mark.kafka_explore(replay=['kill-before shop OffsetCommit 1'])" in report
+    assert "  replay=['kill-before shop OffsetCommit 1']" in report
     steps = [line for line in report.splitlines() if "app-" in line]
     assert [step.partition("s: ")[2] for step in steps[:3]] == ["app-1 starts", "app-1 is killed", "app-2 starts"]
 
@@ -119,6 +121,48 @@ def test_program_that_never_ends_is_a_failure() -> None:
 def test_injection_that_does_not_hit_is_reported() -> None:
     with pytest.raises(ExploreError, match="no request for slow shop OffsetCommit 9; the program has"):
         replay(consuming(commits_first=False), ["slow shop OffsetCommit 9"])
+
+
+async def nothing(run: Run) -> None:
+    """Do nothing."""
+
+
+def test_program_without_requests_is_no_success() -> None:
+    with pytest.raises(ExploreError, match="no failure was injected"):
+        explore(nothing)
+    explore(nothing, runs=1)
+
+
+WRONG: dict[str, tuple[dict[str, object], str]] = {
+    "no runs": ({"runs": 0}, "explore: runs: expected an integer of at least 1, got 0"),
+    "no invariant": ({"invariants": ["orders"]}, r"explore: invariants\[0\]: expected Invariant, got 'orders'"),
+    "no broker": ({"brokers": 0}, "explore: brokers: expected an integer of at least 1, got 0"),
+    "a wrong config": ({"config": {"no.such": 1}}, "no.such"),
+    "an unknown argument": ({"rins": 3}, "explore: rins: unknown argument; expected one of "),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), WRONG.values(), ids=WRONG)
+def test_wrong_argument(given: dict[str, object], expected: str) -> None:
+    with pytest.raises(SluiceError, match=expected):
+        explore(nothing, **given)  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize(("client_id", "killed"), [("reader", "reader-1"), ("writer", "writer-1"), ("program", None)])
+def test_application_that_sent_the_request_is_killed(client_id: str, killed: str | None) -> None:
+    async def program(run: Run) -> None:
+        async def ask(name: str) -> None:
+            async with AdminClient({"bootstrap.servers": run.broker.bootstrap, "client.id": name}) as admin:
+                await admin.list_groups()
+
+        for name in ("writer", "reader"):
+            run.start(partial(ask, name), name)
+        await ask("program")
+        await run.wait_for(lambda: False, within_s=2)
+
+    schedule = Schedule((Injection("kill-after", client_id, "ListGroups", 1),))
+    happened = [what for _, what in execute(program, schedule, Options()).happened]
+    assert [what for what in happened if what.endswith("killed")] == ([f"{killed} is killed"] if killed else [])
 
 
 def test_wrong_injection_is_refused() -> None:

@@ -9,6 +9,7 @@ from sluice.protocol.apis import API_KEYS
 APIS = {api.name for api in API_KEYS.values()}
 TEXTS = {
     "a client": ("kill-after shop OffsetCommit 1", Injection("kill-after", "shop", "OffsetCommit", 1)),
+    "a client without an id": ('slow "" Fetch 12', Injection("slow", "", "Fetch", 12)),
     "a client with spaces": ("slow my shop Fetch 12", Injection("slow", "my shop", "Fetch", 12)),
 }
 WRONG = {
