@@ -44,7 +44,7 @@ MODULES = {
     name: f"{name}.command"
     for name in ("serve", "proxy", "demo", "top", "quota", "faults", "scenario", "journal", "lint", "audit", "fleet")
 }
-MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
+MODULES |= {"explain": "quota.command", "run": "scenario.run_command", "trace": "journal.trace"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 

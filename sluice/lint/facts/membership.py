@@ -19,11 +19,9 @@ from .topics import Topics
 
 _NS_PER_MS = 1_000_000
 
-_INCONSISTENT_GROUP_PROTOCOL = 23
-_UNRELEASED_INSTANCE_ID = 111
 # Member epoch of a member that leaves (KIP-848); a static member that will be back sends another one.
 _LEAVES = -1
-_FENCED_INSTANCE = {ErrorCode.FENCED_INSTANCE_ID, _UNRELEASED_INSTANCE_ID}
+_FENCED_INSTANCE = {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
 _REMOVED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 _REBALANCING = {"PreparingRebalance", "Assigning", "Reconciling", "Empty"}
 
@@ -57,7 +55,7 @@ class Member:
     heartbeat_ms: time between heartbeats, without those with a join in between
     generation, assigned_ns: generation and time of its last assignment
     partitions: the assigned partitions; None if unknown
-    told_ns: time of the first response that requested a join; 0 if none did
+    rejoin_requested_ns: time of the first response that requested a join; 0 if none did
     left_ns, expired_ns: when it left, or the broker removed it; 0 if neither happened
     """
 
@@ -77,8 +75,8 @@ class Member:
         "left_ns",
         "partitions",
         "rebalance_timeout_ms",
+        "rejoin_requested_ns",
         "session_timeout_ms",
-        "told_ns",
     )
 
     def __init__(self, member_id: str, event: Request) -> None:
@@ -86,7 +84,7 @@ class Member:
         self.client_id, self.connection = event.client_id, event.connection
         self.session_timeout_ms = self.rebalance_timeout_ms = self.interval_ms = 0
         self.joined_ns = self.last_ns = event.at_ns
-        self.assigned_ns = self.heartbeat_ns = self.told_ns = self.left_ns = self.expired_ns = 0
+        self.assigned_ns = self.heartbeat_ns = self.rejoin_requested_ns = self.left_ns = self.expired_ns = 0
         self.generation = -1
         self.heartbeat_ms = Distribution()
         self.partitions: list[str] | None = None
@@ -255,7 +253,7 @@ class Membership(Domain):
         codes = event.error_codes
         if event.rule_id:
             return
-        if _INCONSISTENT_GROUP_PROTOCOL in codes:
+        if ErrorCode.INCONSISTENT_GROUP_PROTOCOL in codes:
             supported = ", ".join(names(event.sent, "protocols"))
             used = self.protocol_name or "another one"
             self.inconsistent_protocols.add(
@@ -269,15 +267,15 @@ class Membership(Domain):
 
     def _rejoins(self, member: Member, event: Request) -> None:
         """Note the time that the member took, from the response that requested it."""
-        if member.told_ns:
-            late_ns = event.received_ns - member.told_ns
+        if member.rejoin_requested_ns:
+            late_ns = event.received_ns - member.rejoin_requested_ns
             if late_ns >= max(_LATE_NS, _LATE_SHARE * member.rebalance_ns) and member.rebalance_ns:
                 self.rejoined_late.add(
                     f"client {member.client_id} joined {_seconds(late_ns)} after it was requested to, "
                     f"with a rebalance timeout of {_seconds(member.rebalance_ns)}",
                     event,
                 )
-        member.told_ns = 0
+        member.rejoin_requested_ns = 0
         member.heartbeat_ns = 0
         if not _REMOVED.isdisjoint(event.error_codes):
             self._removed(member, event)
@@ -304,7 +302,7 @@ class Membership(Domain):
         self._forget()
         member.joined_ns = member.last_ns = event.at_ns
         member.expired_ns = member.left_ns = 0
-        member.told_ns = member.heartbeat_ns = 0
+        member.rejoin_requested_ns = member.heartbeat_ns = 0
         return member
 
     def _forget(self) -> None:
@@ -357,8 +355,12 @@ class Membership(Domain):
         if member.heartbeat_ns:
             member.heartbeat_ms.add((event.received_ns - member.heartbeat_ns) // _NS_PER_MS)
         member.heartbeat_ns = event.received_ns
-        if ErrorCode.REBALANCE_IN_PROGRESS in event.error_codes and not member.told_ns and not event.rule_id:
-            member.told_ns = event.at_ns
+        if (
+            ErrorCode.REBALANCE_IN_PROGRESS in event.error_codes
+            and not member.rejoin_requested_ns
+            and not event.rule_id
+        ):
+            member.rejoin_requested_ns = event.at_ns
 
     def _commit(self, event: Request) -> None:
         if not event.error_codes:
@@ -445,7 +447,7 @@ class Membership(Domain):
                 + (f", with a session timeout of {_seconds(member.session_ns)}" if member.session_timeout_ms else ""),
                 event,
             )
-        elif member.told_ns and event.received_ns - member.told_ns >= member.rebalance_ns:
+        elif member.rejoin_requested_ns and event.received_ns - member.rejoin_requested_ns >= member.rebalance_ns:
             self.rejoined_late.add(
                 f"client {member.client_id} did not join within the rebalance timeout of "
                 f"{_seconds(member.rebalance_ns)}",

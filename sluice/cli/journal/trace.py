@@ -19,7 +19,7 @@ from sluice.trace.perfetto import perfetto as perfetto_of
 from sluice.trace.recording import Recorded, Run
 from sluice.trace.stored import read_trace
 
-from .journal.sources import read_events
+from .sources import read_events
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _TRACE = ".html"
