@@ -19,7 +19,6 @@ from .model import Section
 
 Change = tuple[int, Section, str, str | None]  # time in ns
 _LEFT_EPOCHS = (-1, -2)  # member epochs of a ConsumerGroupHeartbeat that leaves (KIP-848)
-_COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 _CLOSED_TRANSACTIONS = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 
 

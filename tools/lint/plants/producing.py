@@ -8,9 +8,6 @@ from tools.lint.job import Job
 from tools.lint.plant import Cell, Plant, anyhow, producing
 from tools.lint.scene import Fault, Scene
 
-# Others that acks other than all, or disabled idempotence, imply.
-_WITHOUT_IDEMPOTENCE = frozenset({"reordering-possible"})
-
 
 def _plain(random: Random) -> Scene:
     return Scene(jobs=[producing(random)])

@@ -43,17 +43,6 @@ class Distribution:
                 return max(self.lowest, min(self.highest, _upper(bucket)))
         return self.highest
 
-    def share_up_to(self, value: int) -> float:
-        """Return the share of values in the buckets up to that of `value`; 0 without values."""
-        if not self.buckets:
-            return 0.0
-        return sum(count for bucket, count in self.buckets.items() if _upper(bucket) <= _upper_of(value)) / self.count
-
-
-def _upper_of(value: int) -> int:
-    shift = value.bit_length() - _BITS - 1
-    return value if shift <= 0 else ((value >> shift) + 1 << shift) - 1
-
 
 def _upper(bucket: int) -> int:
     if bucket < 2 << _BITS:
