@@ -49,7 +49,8 @@ class Lint:
 
     def _report(self, found: Sequence[Finding]) -> Iterator[str]:
         number = "1 finding" if len(found) == 1 else f"{len(found)} findings"
-        yield f"sluice lint: {number} of severity {' or '.join(self._severity.and_worse)}"
+        severity = str(self._severity) + ("" if self._severity is Severity.ERROR else " or worse")
+        yield f"sluice lint: {number} of severity {severity}"
         for finding in found:
             yield from finding_lines(finding, all_rules()[finding.rule])
             yield f"  in a baseline: {msgspec.json.encode(finding.identity._asdict()).decode()}"

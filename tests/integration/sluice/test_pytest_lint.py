@@ -84,11 +84,11 @@ def test_finding_fails_the_test_that_caused_it(pytester: pytest.Pytester) -> Non
     result.assert_outcomes(failed=4, passed=5)
     assert failed(result) == {*FAILED}
     shown = result.stdout.str()
-    title = "sluice lint: 1 finding of severity error or warning or info"
+    title = "sluice lint: 1 finding of severity info or worse"
     assert result.outlines.count(title) == 3, "not of the one that fails"
     result.stdout.fnmatch_lines(
         [
-            "sluice lint: 1 finding of severity error or warning or info",
+            "sluice lint: 1 finding of severity info or worse",
             "* no-client-id: client *",
             "  librdkafka*: *client.id*",
             '  in a baseline: {"rule":"no-client-id","scope":"client","subject":"rdkafka","software":"confluent-*"}',
