@@ -32,6 +32,15 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
+class GroupMetadata(NamedTuple):
+    """A group member, which fences the offsets that a transaction commits for it (KIP-447)."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 def with_metadata(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
     return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
 

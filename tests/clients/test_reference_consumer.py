@@ -109,7 +109,7 @@ class TestGroups:
         for _ in range(2):
             async with polling(place, group_instance_id="i") as member:
                 await until(lambda member=member: len(member.assignment()) == 2)  # type: ignore[misc]
-                generations.append(member.group_metadata().id)
+                generations.append(member.group_metadata().generation_id)
         assert generations[0] == generations[1]
 
     async def test_member_that_does_not_poll_is_removed(self, place: Place) -> None:

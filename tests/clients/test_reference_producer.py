@@ -9,7 +9,6 @@ from sluice.client import errors
 from sluice.client.admin import quota_entity
 from sluice.client.consumer import ConsumerRecord
 from sluice.client.producer import Producer
-from sluice.client.producer.transaction_requests import GroupMetadata
 from tests.support.place import Place, numbers
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -127,9 +126,7 @@ class TestTransactions:
             await producer.init_transactions()
             for offset, is_committed in ((2, True), (3, False)):
                 producer.begin_transaction()
-                member = consumer.group_metadata()
-                group = GroupMetadata(place.group, member.id, member.member_id)
-                await producer.send_offsets_to_transaction({place[0]: offset}, group)
+                await producer.send_offsets_to_transaction({place[0]: offset}, consumer.group_metadata())
                 if is_committed:
                     await producer.commit_transaction()
                 else:

@@ -9,7 +9,6 @@ from random import Random
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer import Consumer, TopicPartition
 from sluice.client.producer import Producer
-from sluice.client.producer.transaction_requests import GroupMetadata
 
 from .clients import (
     DELIVERY_TIMEOUT_MS,
@@ -77,8 +76,6 @@ async def _copy_some(workload: Workload, consumer: Consumer, producer: Producer)
     records = await consumer.poll(_POLL_MS)
     if not records:
         return True
-    member = consumer.group_metadata()
-    group = GroupMetadata(GROUP, member.id, member.member_id)
     producer.begin_transaction()
     for record in records:
         await producer.send(COPIES, record.value, partition=record.partition)
@@ -86,7 +83,7 @@ async def _copy_some(workload: Workload, consumer: Consumer, producer: Producer)
     positions = {
         TopicPartition(TOPIC, one.partition): OffsetAndMetadata(one.offset + 1, "", one.leader_epoch) for one in records
     }
-    await producer.send_offsets_to_transaction(positions, group)
+    await producer.send_offsets_to_transaction(positions, consumer.group_metadata())
     if workload.random.random() < 0.2:
         await until_ended(producer.abort_transaction)
         return False  # the position of the consumer is after the aborted records

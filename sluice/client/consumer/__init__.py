@@ -1,6 +1,6 @@
 """The consumer: `Consumer`, the types of its calls, and its exceptions."""
 
-from sluice.client.committed_offsets import OffsetAndMetadata
+from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata
 from sluice.client.metadata.cluster import TopicPartition
 
 from .consumer import Consumer, NoOffsetForPartitionError
@@ -15,6 +15,7 @@ __all__ = [
     "CommitFailedError",
     "Consumer",
     "ConsumerRecord",
+    "GroupMetadata",
     "LogTruncationError",
     "NoOffsetForPartitionError",
     "NoSubscriptionError",

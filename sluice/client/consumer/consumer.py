@@ -22,14 +22,13 @@ from re import Pattern
 from types import coroutine
 
 from sluice.client.backoff import new_random
-from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
+from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata, with_metadata
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
 from sluice.client.consumer.fetch.completed_fetch import FetchSettings
 from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
 from sluice.client.consumer.fetch.offset_fetcher import OffsetFetcher
 from sluice.client.consumer.group.assignors import Assignor
 from sluice.client.consumer.group.consumer_coordinator import ConsumerGroup, RebalanceListener, assignors_of
-from sluice.client.consumer.group.membership import Generation
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
@@ -316,9 +315,10 @@ class Consumer:
         group = self._in_group("read committed offsets")
         return await group.offsets.committed(partitions, self._deadline_ms(timeout_ms))
 
-    def group_metadata(self) -> Generation:
+    def group_metadata(self) -> GroupMetadata:
         """Return this member's identity, for a producer that sends offsets in a transaction."""
-        return self._in_group("return group metadata").generation
+        group = self._in_group("return group metadata")
+        return GroupMetadata(self.config.text("group.id"), *group.generation)
 
     @property
     def is_rebalancing(self) -> bool:

@@ -21,7 +21,7 @@ from random import Random  # noqa: TID251  (the producer's only source of random
 from types import TracebackType, coroutine
 
 from sluice.client.backoff import Uniform, new_random
-from sluice.client.committed_offsets import OffsetAndMetadata
+from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata
 from sluice.client.config import ClientConfig, Given, Profile, producer_config
 from sluice.client.errors import KafkaException, TimeoutException, exception_of
 from sluice.client.metadata.cluster import Partitions, TopicPartition
@@ -39,7 +39,7 @@ from .partitioner import partition_for_key
 from .record_accumulator import AccumulatorSettings, RecordAccumulator
 from .sender import Sender, SenderSettings
 from .transaction_manager import TransactionManager
-from .transaction_requests import GroupMetadata, Result
+from .transaction_requests import Result
 from .transactions import Transactions
 
 _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Future[RecordMetadata]]

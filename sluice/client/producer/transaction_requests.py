@@ -1,8 +1,7 @@
-"""Requests of a transactional producer (TxnRequestHandler, TransactionalRequestResult, ConsumerGroupMetadata)."""
+"""Requests of a transactional producer (TxnRequestHandler, TransactionalRequestResult)."""
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
 
 from sluice.client.errors import KafkaException
 from sluice.client.network.in_flight import Request
@@ -14,15 +13,6 @@ FIND, INIT, ADD, END, BUMP = range(5)
 class CoordinatorType(Enum):
     GROUP = 0
     TRANSACTION = 1
-
-
-class GroupMetadata(NamedTuple):
-    """A group member, which fences the offsets that a transaction commits for it (KIP-447)."""
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
 
 
 class Result:

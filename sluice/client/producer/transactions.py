@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from sluice.client.backoff import Backoff
-from sluice.client.committed_offsets import OffsetAndMetadata, commit_topics, with_metadata
+from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata, commit_topics, with_metadata
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
 from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic
 from sluice.client.network.in_flight import Request, request_of
@@ -57,7 +57,7 @@ from sluice.protocol.message import Message
 from .batch import ProducerBatch
 from .sequences import NO_PRODUCER_YET, ProducerIdAndEpoch
 from .transaction_manager import TransactionManager
-from .transaction_requests import ADD, BUMP, END, FIND, INIT, CoordinatorType, GroupMetadata, Result, TransactionRequest
+from .transaction_requests import ADD, BUMP, END, FIND, INIT, CoordinatorType, Result, TransactionRequest
 
 E = ErrorCode
 

@@ -15,11 +15,10 @@ from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.client.admin import AdminClient
-from sluice.client.committed_offsets import OffsetAndMetadata
+from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata
 from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import Producer
-from sluice.client.producer.transaction_requests import GroupMetadata
 
 # Selected by the broker's transaction.version.
 RELEASES = {"clients add partitions": "kafka-3.9", "brokers add partitions": "kafka-4.4"}
