@@ -1,14 +1,14 @@
 """The event loop's selector: a limited number of ready sockets per iteration, in turn."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from os import dup2
 from selectors import EVENT_READ, EVENT_WRITE
 from socket import socket, socketpair
 
 import pytest
 
-from sluice.broker.network.fair_selector import AT_ONCE, READS_S, FairLoop, FairSelector, Watch
+from sluice.broker.network.fair_selector import AT_ONCE, READS_S, FairLoop, FairSelector
 
 from .conftest import SelectorTime
 
@@ -17,8 +17,9 @@ SOCKETS = 2 * AT_ONCE + 5
 
 @pytest.fixture
 def selector() -> Iterator[FairSelector]:
-    with FairSelector() as created:
-        yield created
+    loop = FairLoop()
+    yield loop.selector
+    loop.close()
 
 
 @contextmanager
@@ -78,27 +79,29 @@ def test_select_without_ready_sockets_returns_nothing(selector: FairSelector) ->
 
 
 def test_watches_are_called_until_their_time_is_over_and_then_by_the_next_call(selector_time: SelectorTime) -> None:
+    loop = FairLoop()
     called: list[int] = []
 
     def read(descriptor: int) -> None:
         called.append(descriptor)
         selector_time.now_s += READS_S / 3
 
-    with FairSelector() as selector, readable_sockets(7) as sockets:
+    loop.call_soon(called.clear)  # so that the selector returns to the loop
+    with readable_sockets(7) as sockets:
         for sock in sockets:
-            watch = Watch()
-            watch.reader = partial(read, sock.fileno())
-            selector.update(sock, watch)
+            loop.add_reader(sock, read, sock.fileno())
         counts = []
         for _ in range(3):
-            assert selector.select(0) == []
+            assert loop.selector.select(0) == []
             counts.append(len(called))
         assert counts == [3, 6, 7]
         assert len(set(called)) == 7
+    loop.close()
 
 
-def test_due_timer_runs_before_most_ready_sockets(selector_time: SelectorTime) -> None:
+def test_due_timer_runs_before_most_ready_sockets(selector_time: SelectorTime, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = FairLoop()
+    monkeypatch.setattr(loop, "time", selector_time.read)
     order: list[str] = []
 
     def read(sock: socket) -> None:
@@ -111,10 +114,78 @@ def test_due_timer_runs_before_most_ready_sockets(selector_time: SelectorTime) -
     with readable_sockets(SOCKETS) as sockets:
         for sock in sockets:
             loop.add_reader(sock, read, sock)
-        loop.call_later(0, order.append, "timer")
+        loop.call_later(0.75 * READS_S, order.append, "timer")
         loop.run_forever()
     loop.close()
     assert order.index("timer") == 4
+
+
+@pytest.mark.parametrize(
+    ("act", "most"),
+    [
+        pytest.param(lambda loop, time: None, 3, id="nothing, so the selector polls until no socket is ready"),
+        pytest.param(lambda loop, time: loop.call_soon(time.read), 1, id="schedules a callback"),
+        pytest.param(lambda loop, time: loop.call_later(4, time.read), 1, id="schedules an earlier timer"),
+        pytest.param(lambda loop, time: loop.call_later(6, time.read), 3, id="schedules a later timer"),
+        pytest.param(lambda loop, time: setattr(time, "now_s", time.now_s + 2.5), 2, id="takes until a timer is due"),
+        pytest.param(lambda loop, time: loop.stop(), 1, id="stops the loop"),
+    ],
+)
+def test_selector_returns_to_the_loop_after_a_reader_that(
+    act: Callable[[FairLoop, SelectorTime], object],
+    most: int,
+    selector_time: SelectorTime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = FairLoop()
+    monkeypatch.setattr(loop, "time", selector_time.read)
+    loop.call_later(5, selector_time.read)
+    reads: list[bytes] = []
+    ours, peer = socketpair()
+
+    def read() -> None:
+        reads.append(ours.recv(1))
+        if len(reads) < 3:
+            peer.send(b"x")
+        act(loop, selector_time)
+
+    loop.add_reader(ours, read)
+    peer.send(b"x")
+    # The poll would wait for the timer at 5 s, which this test does not.
+    poll = loop.selector.poll
+    loop.selector.poll = lambda _: poll(0)
+    assert loop.selector.select(None) == []
+    assert len(reads) == most
+    loop.close()
+    ours.close()
+    peer.close()
+
+
+def test_event_of_a_closed_socket_does_not_reach_the_next_one_with_its_number() -> None:
+    loop = FairLoop()
+    called: list[int] = []
+    pairs = [socketpair() for _ in range(4)]
+    first, second, opened = [ours for ours, _ in pairs[:3]]
+
+    def read(number: int) -> None:
+        called.append(number)
+        if len(called) == 1:
+            other = second if number == 1 else first
+            loop.remove_reader(other)
+            dup2(opened.fileno(), other.fileno())
+            loop.add_reader(other, called.append, 3)
+
+    loop.add_reader(first, read, 1)
+    loop.add_reader(second, read, 2)
+    for _, peer in pairs[:2]:
+        peer.send(b"x")
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert len(called) == 1
+    loop.close()
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
 
 
 def test_error_of_a_reader_is_reported_and_other_sockets_are_read() -> None:
