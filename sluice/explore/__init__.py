@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sluice.errors import ExploreError
 from sluice.text.arguments import Count, Index, checked
 
+from .evaluation import evaluating
 from .execution import Options, Program, Schedule, execute
 from .injection import Injection, parse
 from .invariants import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates
@@ -47,6 +48,7 @@ def explore(
     brokers: Count = 1,
     config: Mapping[str, str | float | bool] | None = None,
     seed: int = 0,
+    jobs: Count = 1,
 ) -> Result:
     """Run a program again and again in virtual time, with failures at the requests that it sends.
 
@@ -57,6 +59,7 @@ def explore(
         brokers: Number of brokers.
         config: Properties of the brokers by name.
         seed: Seed of all randomness.
+        jobs: Number of processes. It does not change what is found.
 
     Returns:
         The result, if no run failed.
@@ -65,7 +68,8 @@ def explore(
         ExploreError: A run failed; the message has the fewest failures that break the program, and how to repeat them.
             Or the program sent no request at which a failure can be injected.
     """
-    result = search(program, Options(invariants, brokers, config or {}, seed), runs)
+    with evaluating(program, Options(invariants, brokers, config or {}, seed), jobs) as evaluate:
+        result = search(evaluate, runs, seed)
     if result.found is not None:
         raise ExploreError(report(result))
     if runs > 1 and not result.points:

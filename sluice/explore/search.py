@@ -1,21 +1,29 @@
 """The search for failures that break a program, and its reduction.
 
+It proposes generations of schedules, and reads their outcomes in order. A generation does not depend on its own
+outcomes, so it can be divided among processes, and the findings are the same.
+
 The first run has no failures. Its requests are the points at which failures are injected: first each alone, those at
 requests that change something first, then pairs, where a run that has covered something new is varied again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random  # noqa: TID251  (the search's single source of randomness)
 
 import msgspec
 
-from .execution import Options, Outcome, Program, Schedule, execute
+from .execution import Outcome, Schedule
 from .injection import CHANGES, KINDS, Injection
 
 # Later requests to the same API rarely behave differently.
 _FIRST, _MOST_PER_API = 3, 5
 _ORDERS = 4  # one of so many pairs is tried in another order of events
+# Enough for the cores of one machine; in a larger one, what its first runs have covered would guide the others later.
+_GENERATION = 16
+
+# Returns outcomes in the order of the schedules; fewer end the search.
+Evaluate = Callable[[Sequence[Schedule]], Iterable[Outcome]]
 
 
 class Found(msgspec.Struct):
@@ -42,33 +50,40 @@ class Result(msgspec.Struct):
     points: int = 0
 
 
-def search(program: Program, options: Options, runs: int) -> Result:
+def search(evaluate: Evaluate, runs: int, seed: int) -> Result:
     """Run a program up to `runs` times; return the first failure, reduced to the fewest injections."""
     result = Result()
     covered: set[tuple[str, object, object]] = set()
     points: set[tuple[str, str, int]] = set()
 
-    def run(schedule: Schedule) -> Outcome:
-        result.runs += 1
-        return execute(program, schedule, options)
+    def run(schedules: Sequence[Schedule]) -> Iterator[tuple[Schedule, Outcome]]:
+        for schedule, outcome in zip(schedules, evaluate(schedules), strict=False):
+            result.runs += 1
+            yield schedule, outcome
 
-    first = run(Schedule())
-    covered |= first.covered
-    if first.error:
-        result.found = Found(Schedule(), first)
+    corpus: list[tuple[Schedule, Outcome]] = []
+    for schedule, first in run([Schedule()]):
+        covered |= first.covered
+        corpus.append((schedule, first))
+        if first.error:
+            result.found = Found(schedule, first)
+    if not corpus or result.found is not None:
         return result
-    random = Random(options.seed)  # noqa: S311  (repeatable on purpose)
-    corpus = [(Schedule(), first)]
-    for schedule in islice(_schedules(corpus, random), runs - 1):
-        outcome = run(schedule)
-        points.update((each.client_id, each.api, each.nth) for each in schedule.injections)
-        result.missed += bool(outcome.missed)
-        if outcome.error:
-            result.found = _reduced(Found(schedule, outcome), run)
+    schedules = _schedules(corpus, Random(seed))  # noqa: S311  (repeatable on purpose)
+    while result.found is None and (generation := list(islice(schedules, min(_GENERATION, runs - result.runs)))):
+        read = 0
+        for schedule, outcome in run(generation):
+            read += 1
+            points.update((each.client_id, each.api, each.nth) for each in schedule.injections)
+            result.missed += bool(outcome.missed)
+            if outcome.error:
+                result.found = _reduced(Found(schedule, outcome), run)
+                break
+            if not outcome.covered <= covered:
+                covered |= outcome.covered
+                corpus.append((schedule, outcome))
+        if read < len(generation):
             break
-        if not outcome.covered <= covered:
-            covered |= outcome.covered
-            corpus.append((schedule, outcome))
     result.covered, result.points = len(covered), len(points)
     return result
 
@@ -114,17 +129,13 @@ def _numbers(count: int) -> list[int]:
     return sorted({*range(1, min(_FIRST, count) + 1), (count + 1) // 2, count})[:_MOST_PER_API]
 
 
-def _reduced(found: Found, run: Callable[[Schedule], Outcome]) -> Found:
+def _reduced(found: Found, run: Callable[[Sequence[Schedule]], Iterator[tuple[Schedule, Outcome]]]) -> Found:
     """Return the failure with as few injections as possible, in the default order, at requests as early as possible."""
-    is_smaller = True
-    while is_smaller:
-        is_smaller = False
-        for schedule in _smaller(found.schedule):
-            outcome = run(schedule)
-            if outcome.error and not outcome.missed:
-                found = Found(schedule, outcome)
-                is_smaller = True
-                break
+    smaller: Found | None = found
+    while smaller is not None:
+        found = smaller
+        outcomes = run(list(_smaller(found.schedule)))
+        smaller = next((Found(*each) for each in outcomes if each[1].error and not each[1].missed), None)
     return found
 
 

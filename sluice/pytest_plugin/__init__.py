@@ -174,6 +174,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Number of runs of each test with the mark kafka_explore. Default: that of the mark, or 200.",
     )
     group.addoption(
+        "--kafka-explore-jobs",
+        metavar="N",
+        type=int,
+        help="Number of processes of each test with the mark kafka_explore. Default: 1.",
+    )
+    group.addoption(
         "--kafka-upstream-config",
         metavar="FILE",
         help="Client properties with which the proxies connect. Default: SLUICE_KAFKA_UPSTREAM_CONFIG.",

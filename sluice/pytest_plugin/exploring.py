@@ -35,8 +35,10 @@ def run_explored(item: pytest.Function, mark: pytest.Mark) -> None:
             return
         if "order" in options:
             raise ArgumentError("order: only with replay")
-        runs = item.config.getoption("kafka_explore_runs")
-        explore(program, **cast("Any", options | ({} if runs is None else {"runs": runs})))
+        for name in ("runs", "jobs"):
+            value = item.config.getoption(f"kafka_explore_{name}")
+            options |= {} if value is None else {name: value}
+        explore(program, **cast("Any", options))
     except SluiceError as error:
         raise pytest.fail.Exception(f"kafka_explore: {error}", pytrace=False) from None
 

@@ -5,6 +5,7 @@ import sys
 import time
 from statistics import median
 
+from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Options, execute
 from sluice.explore.report import arguments as repeated
 from sluice.explore.search import search
@@ -28,7 +29,7 @@ def main() -> int:
         for seed in range(arguments.seeds):
             options = Options(bug.invariants, seed=seed)
             began = time.perf_counter()
-            result = search(bug.naive, options, _MOST_RUNS)
+            result = search(in_this_process(bug.naive, options), _MOST_RUNS, seed)
             times.append(time.perf_counter() - began)
             runs.append(result.runs)
             found = result.found
@@ -45,7 +46,7 @@ def main() -> int:
         )
         print(*sorted(marks), sep="\n")
         began = time.perf_counter()
-        fixed = search(bug.fixed, Options(bug.invariants), arguments.runs)
+        fixed = search(in_this_process(bug.fixed, Options(bug.invariants)), arguments.runs, seed=0)
         rate = fixed.runs / (time.perf_counter() - began)
         print(f"{name}: fixed version, {fixed.runs} runs at {rate:.1f}/s{'' if fixed.found else ': no failure'}")
         if fixed.found is not None:

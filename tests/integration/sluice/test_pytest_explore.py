@@ -100,8 +100,8 @@ def test_a_bug_is_found_and_repeated(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_runs_are_set_by_an_option(pytester: pytest.Pytester) -> None:
-    nested_pytest.run(pytester, TESTS, "--kafka-explore-runs=1", "-k", "commits").assert_outcomes(passed=2)
+def test_runs_and_processes_are_set_by_options(pytester: pytest.Pytester) -> None:
+    nested_pytest.run(pytester, TESTS, "--kafka-explore-runs=2", "--kafka-explore-jobs=2", "-k", "commits").assert_outcomes(passed=2)
 
 
 def test_wrong_marks(pytester: pytest.Pytester) -> None:

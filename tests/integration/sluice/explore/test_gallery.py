@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Options, execute
 from sluice.explore.search import search
 from tools.explore.gallery import BUGS, Bug
@@ -15,7 +16,7 @@ each_bug = pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
 @each_bug
 def test_bug_is_found_and_repeated(bug: Bug) -> None:
     options = Options(bug.invariants)
-    found = search(bug.naive, options, _RUNS).found
+    found = search(in_this_process(bug.naive, options), _RUNS, seed=0).found
     assert found is not None
     assert 1 <= len(found.schedule.injections) <= _MOST_FAILURES
     assert execute(bug.naive, found.schedule, options).error == found.outcome.error
@@ -24,4 +25,4 @@ def test_bug_is_found_and_repeated(bug: Bug) -> None:
 
 @each_bug
 def test_fixed_version_survives(bug: Bug) -> None:
-    assert search(bug.fixed, Options(bug.invariants), _FIXED_RUNS).found is None
+    assert search(in_this_process(bug.fixed, Options(bug.invariants)), _FIXED_RUNS, seed=0).found is None
