@@ -14,9 +14,7 @@ produces the same bytes at the same nanoseconds; docs/virtual-time.md lists the 
 """
 
 import asyncio
-import random  # noqa: TID251  (a run seeds the module for other libraries)
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from sluice.errors import ArgumentError, DeadlockError, RunawayError, SluiceError
@@ -24,6 +22,7 @@ from sluice.text.arguments import Count, Duration, check_argument
 from sluice.virtual_time.event_loop import DAY_S, MAX_TURNS, VirtualLoop
 from sluice.virtual_time.link import Link
 from sluice.virtual_time.network import MemoryServer, Network
+from sluice.virtual_time.runner import run_in
 from sluice.virtual_time.time_module import patch_time
 from sluice.virtual_time.transport import MemoryTransport
 
@@ -69,8 +68,7 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, ma
             main.close()  # else Python also warns that it was never awaited
         raise
     loop = VirtualLoop(seed=seed, until=until, max_turns=max_turns)
-    with _seeded_random(seed), patch_time(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
-        return runner.run(main)
+    return run_in(loop, main, seed=seed)
 
 
 def network() -> Network:
@@ -79,13 +77,3 @@ def network() -> Network:
     if not isinstance(loop, VirtualLoop):
         raise SluiceError("network: no event loop runs in virtual time; call it within sluice.testing.run()")
     return loop.network
-
-
-@contextmanager
-def _seeded_random(seed: int) -> Iterator[None]:
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)

@@ -75,6 +75,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.random = Random(seed)  # noqa: S311  (repeatable on purpose)
         self._now_ns = _START_NS
         self._now_s = _START_NS / 1e9
+        self._wall_offset_ns = _WALL_START_NS - _START_NS
         self._until_ns = _START_NS + round(until * 1e9) + _SLACK_NS
         self._turns = 0
         self._max_turns = max_turns
@@ -93,7 +94,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def wall_ns(self) -> int:
         """Return virtual nanoseconds since the epoch, starting in November 2023."""
-        return _WALL_START_NS - _START_NS + self._now_ns
+        return self._wall_offset_ns + self._now_ns
+
+    def set_wall_clock(self, later_s: float) -> None:
+        """Set the wall clock forward, or back."""
+        self._wall_offset_ns += round(later_s * 1e9)
 
     # -- callbacks ---------------------------------------------------------------------------------------------------
 

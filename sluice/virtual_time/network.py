@@ -11,7 +11,7 @@ import errno
 import ipaddress
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -31,7 +31,7 @@ _EVERYWHERE = frozenset(("0.0.0.0", "::"))
 # Linux's first ephemeral port; servers and clients share the range.
 _FIRST_FREE_PORT = 32768
 
-_host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)
+HOST: ContextVar[str] = ContextVar("host", default=_LOCALHOST)  # of the running code
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class MemoryServer(asyncio.AbstractServer):
         self, network: "Network", factory: Callable[[], asyncio.BaseProtocol], listening: MemorySocket
     ) -> None:
         self.factory = factory
+        self.context = copy_context()
         self._network = network
         self._listening = listening
         self._is_serving = False
@@ -140,11 +141,16 @@ class Network:
     @contextmanager
     def host(self, name: str) -> Iterator[None]:
         """Run the block, and tasks created in it, on the host `name`."""
-        token = _host.set(_canonical(name))
+        token = HOST.set(_canonical(name))
         try:
             yield
         finally:
-            _host.reset(token)
+            HOST.reset(token)
+
+    @property
+    def current_host(self) -> str:
+        """The host of the running code."""
+        return HOST.get()
 
     def link(self, one: str, other: str = ANY, **how: float | None) -> None:
         """Set the fields of `Link` between two places; without fields, an instant link. Later calls take precedence."""
@@ -184,6 +190,10 @@ class Network:
         """
         return self._do_with_open(_between(one, other), _forget)
 
+    def abort(self) -> None:
+        """Close all connections at once, as the end of the machine does."""
+        self._do_with_open(_between(ANY, ANY), _abort)
+
     def connections(self, one: str = ANY, other: str = ANY) -> int:
         """Return the number of open connections between two places, including half-open ones."""
         return self._do_with_open(_between(one, other), lambda path: None)
@@ -192,7 +202,7 @@ class Network:
 
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> tuple[MemoryTransport, P]:
         """Connect from the current host. Raises ConnectionRefusedError, or TimeoutError after 127 s."""
-        path = Path(self, _host.get(), self.name(host), port)
+        path = Path(self, HOST.get(), self.name(host), port)
         if self.on_connect is not None:
             self.on_connect()
         where = f"Connect call failed {self.address(host), port}"
@@ -203,11 +213,13 @@ class Network:
             await self._pass(path, give_up_at, where)
             raise ConnectionRefusedError(errno.ECONNREFUSED, where)
         here, there = (self.address(path.client), next(self._free_ports)), (self.address(path.server), port)
-        near, far = MemoryTransport(self.loop, path, here, there), MemoryTransport(self.loop, path, there, here)
+        near = MemoryTransport(self.loop, path, here, there, copy_context())
+        far = MemoryTransport(self.loop, path, there, here, server.context)
         near.peer, far.peer = far, near
+        near.wire.context, far.wire.context = far.context, near.context
         path.ends = [near, far]
         self._paths[path] = None
-        self.loop.call_soon(far.start, server.factory())
+        self.loop.call_soon(far.start, far.context.run(server.factory), context=far.context)
         try:
             await self._pass(path, give_up_at, where)
             protocol = factory()
@@ -219,7 +231,7 @@ class Network:
 
     def bind(self, host: str, port: int) -> MemorySocket:
         """Bind an address for a server; port 0 picks the next free one. Raises OSError."""
-        address = self.address(_host.get() if host in _EVERYWHERE else host)
+        address = self.address(HOST.get() if host in _EVERYWHERE else host)
         if port == 0:
             port = next(free for free in self._free_ports if (address, free) not in self._bound)
         if (address, port) in self._bound:
@@ -290,6 +302,11 @@ class Network:
 def _reset(path: Path) -> None:
     for end in path.ends:
         end.reset()
+
+
+def _abort(path: Path) -> None:
+    for end in path.ends:
+        end.abort()
 
 
 def _forget(path: Path) -> None:

@@ -9,6 +9,8 @@ As with sockets on Linux:
 - A close before all bytes were read, and bytes that arrive after a close, cause a reset.
 - A FIN or reset is noticed by reading or writing, not while reading is paused.
 - Unacknowledged bytes break the connection after a quarter of an hour.
+
+As in asyncio, the calls of a protocol have the context in which its connection was made.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import Context
 from functools import partial
 from random import Random  # noqa: TID251  (only the type of an injected object)
 from typing import Protocol
@@ -97,7 +100,7 @@ class Path(Protocol):
 class Wire:
     """One direction of a connection: bytes arrive in order, when the network permits."""
 
-    __slots__ = ("_arrivals", "_free_at", "_give_up", "_last_at", "_late", "_loop", "_on_broken", "_path")
+    __slots__ = ("_arrivals", "_free_at", "_give_up", "_last_at", "_late", "_loop", "_on_broken", "_path", "context")
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, on_broken: Callable[[], None]) -> None:
         self._path = path
@@ -108,16 +111,18 @@ class Wire:
         self._free_at = 0.0  # until then the bandwidth is used up
         self._last_at = 0.0  # time of the last delayed arrival; later ones may not precede it
         self._give_up: asyncio.TimerHandle | None = None
+        self.context: Context | None = None  # of the receiver
 
     @property
     def segment_bytes(self) -> int:
-        return WINDOW_BYTES if self._path.link.bytes_per_s is None else SEGMENT_BYTES
+        link = self._path.link
+        return link.segment_bytes or (WINDOW_BYTES if link.bytes_per_s is None else SEGMENT_BYTES)
 
     def send(self, size: int, arrive: Callable[[], None]) -> None:
         """Send `size` bytes; call `arrive` when they arrive."""
         self._arrivals.append(arrive)
         if self._path.is_instant and not self._last_at:
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._next, context=self.context)
             return
         arrives_at = now = self._loop.time()
         link = self._path.link
@@ -125,10 +130,10 @@ class Wire:
             self._free_at = arrives_at = max(self._free_at, now) + size / link.bytes_per_s
         arrives_at += link.delay_s(self._path.random)
         if arrives_at <= now >= self._last_at:
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._next, context=self.context)
         else:
             self._last_at = max(self._last_at, arrives_at)
-            self._loop.call_at(self._last_at, self._next)
+            self._loop.call_at(self._last_at, self._next, context=self.context)
 
     def release(self) -> None:
         """End a partition: delayed bytes arrive."""
@@ -137,7 +142,7 @@ class Wire:
             self._give_up = None
         late, self._late = self._late, 0
         for _ in range(late):
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._next, context=self.context)
 
     def _next(self) -> None:
         if not self._path.is_blocked:
@@ -152,12 +157,18 @@ class MemoryTransport(asyncio.Transport):
     """One end of a connection. As in asyncio, it never calls its protocol within a call."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, path: Path, here: tuple[str, int], there: tuple[str, int]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        path: Path,
+        here: tuple[str, int],
+        there: tuple[str, int],
+        context: Context,
     ) -> None:
         self._socket = MemorySocket(here, there)
         super().__init__({"socket": self._socket, "sockname": here, "peername": there})
         self._loop = loop
         self._path = path
+        self.context = context
         self.wire = Wire(path, loop, partial(self._end, TimeoutError(errno.ETIMEDOUT, "Connection timed out")))
         self.peer: MemoryTransport = self  # until the other end exists
         self.set_protocol(asyncio.BaseProtocol())
@@ -327,7 +338,7 @@ class MemoryTransport(asyncio.Transport):
     def _read_soon(self) -> None:
         if not self._reads_soon:
             self._reads_soon = True
-            self._loop.call_soon(self._read_now)
+            self._loop.call_soon(self._read_now, context=self.context)
 
     def _read_now(self) -> None:
         self._reads_soon = False
@@ -394,7 +405,7 @@ class MemoryTransport(asyncio.Transport):
             self._is_lost = self._is_closing = True
             self._out.clear()
             self._out_bytes = 0
-            self._loop.call_soon(self._disconnect, error)
+            self._loop.call_soon(self._disconnect, error, context=self.context)
 
     def _disconnect(self, error: Exception | None) -> None:
         try:

@@ -51,6 +51,13 @@ class TestTime:
             await asyncio.sleep(3e-12)
         assert 0 < loop.time() - began < 1e-7
 
+    async def test_wall_clock_can_be_set(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        before = loop.wall_ns()
+        loop.set_wall_clock(3600)
+        assert loop.wall_ns() == before + 3600 * 10**9
+
     async def test_wall_time_follows_loop_time(self) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)

@@ -230,11 +230,13 @@ class TestALink:
             assert trips == [2.0, 4.0, 6.0, 10.0]
 
     @pytest.mark.parametrize(
-        "wrong", [{"latency_s": -1}, {"jitter_s": -1}, {"bytes_per_s": 0}, {"loss": 1}, {"loss": -0.5}], ids=str
+        "wrong",
+        [{"latency_s": -1}, {"jitter_s": -1}, {"bytes_per_s": 0}, {"segment_bytes": 0}, {"loss": 1}, {"loss": -0.5}],
+        ids=str,
     )
     def test_invalid_link_setting_is_rejected(self, wrong: dict[str, float]) -> None:
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
-            Link(**wrong)
+            Link(**wrong)  # type: ignore[arg-type]  # one field is an int
 
 
 class TestAPartition:

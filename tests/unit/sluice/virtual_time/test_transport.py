@@ -103,6 +103,37 @@ async def test_buffered_protocol_reads_as_much_as_its_buffer_holds() -> None:
     assert buffered.reads == [b"ten ", b"byte", b"s."]
 
 
+async def test_link_may_limit_the_size_of_segments() -> None:
+    network, client, server = await connected()
+    network.link("*", jitter_s=1, segment_bytes=3)
+    client.transport.write(b"12345678")
+    await asyncio.sleep(10)
+    assert server.received == b"12345678"
+    assert server.events == ["made", 3, 3, 2]
+
+
+async def test_protocol_is_called_on_the_host_of_its_connection() -> None:
+    hosts: list[str] = []
+
+    class Hosts(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            hosts.append(testing.network().current_host)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            hosts.append(testing.network().current_host)
+
+    network, loop = testing.network(), asyncio.get_running_loop()
+    with network.host("server"):
+        await loop.create_server(Hosts, "server", 7)
+    with network.host("client"):
+        transport, _ = await loop.create_connection(Hosts, "server", 7)
+    transport.write(b"x")
+    await settle()
+    network.abort()
+    await settle()
+    assert hosts == ["server", "client", "server"]
+
+
 class TestBackPressure:
     async def test_writer_is_paused_while_the_reader_does_not_read(self) -> None:
         _, client, server = await connected()
