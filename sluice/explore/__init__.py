@@ -19,11 +19,12 @@ from sluice.text.arguments import Count, Index, checked
 
 from .evaluation import evaluating
 from .execution import Options, Program, Schedule, execute
-from .injection import Injection, parse
+from .injection import Injection, checked_failures, parse
 from .invariants import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates
+from .reduction import Found
 from .report import report
 from .run import Run
-from .search import Found, Result, search
+from .search import Result, search
 
 __all__ = [
     "AtLeastOnce",
@@ -45,7 +46,8 @@ def explore(
     *,
     runs: Count = 200,
     invariants: Sequence[Invariant] = (),
-    brokers: Count = 1,
+    failures: Sequence[str] | None = None,
+    brokers: Count = 3,
     config: Mapping[str, str | float | bool] | None = None,
     seed: int = 0,
     jobs: Count = 1,
@@ -56,6 +58,7 @@ def explore(
         program: A coroutine function of a `Run`; it fails by an exception.
         runs: Maximum number of runs.
         invariants: Properties that are checked at the end of each run.
+        failures: Kinds of failures; default: all that a correct application survives.
         brokers: Number of brokers.
         config: Properties of the brokers by name.
         seed: Seed of all randomness.
@@ -69,7 +72,7 @@ def explore(
             Or the program sent no request at which a failure can be injected.
     """
     with evaluating(program, Options(invariants, brokers, config or {}, seed), jobs) as evaluate:
-        result = search(evaluate, runs, seed)
+        result = search(evaluate, runs, seed, checked_failures(failures, brokers))
     if result.found is not None:
         raise ExploreError(report(result))
     if runs > 1 and not result.points:
@@ -82,8 +85,9 @@ def replay(
     injections: Sequence[Injection | str],
     *,
     order: Index = 0,
+    sizes: Mapping[str, Count] | None = None,
     invariants: Sequence[Invariant] = (),
-    brokers: Count = 1,
+    brokers: Count = 3,
     config: Mapping[str, str | float | bool] | None = None,
     seed: int = 0,
 ) -> None:
@@ -93,6 +97,7 @@ def replay(
         program: A coroutine function of a `Run`; it fails by an exception.
         injections: Failures, or their texts: `KIND CLIENT_ID API NTH`.
         order: Number of the order of events, as in a report.
+        sizes: Sizes of the program by name, as in a report.
         invariants: Properties that are checked at the end of the run.
         brokers: Number of brokers.
         config: Properties of the brokers by name.
@@ -103,10 +108,10 @@ def replay(
         ArgumentError: An invalid text.
     """
     given = tuple(parse(each) if isinstance(each, str) else each for each in injections)
-    schedule = Schedule(given, order)
+    schedule = Schedule(given, order, tuple(sorted((sizes or {}).items())))
     outcome = execute(program, schedule, Options(invariants, brokers, config or {}, seed))
     if outcome.error:
-        raise ExploreError(report(Result(1, Found(schedule, outcome), len(outcome.covered), 0, len(given))))
+        raise ExploreError(report(Result(1, Found(schedule, outcome), len(outcome.states), 0, len(given))))
     if outcome.missed:
         raise ExploreError(f"replay: no request for {outcome.missed[0]}; the program has sent fewer")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,30 +11,34 @@ import msgspec
 from sluice import testing
 from sluice.embedded.broker import CLIENT_ID, Broker
 from sluice.embedded.traces import started
-from sluice.errors import DeadlockError, RunawayError
-from sluice.journal_events import Event, GroupState, Request, TransactionState
+from sluice.errors import DeadlockError, RunawayError, WaitTimeoutError
+from sluice.virtual_time.runner import run_in
 
+from .events import OWN_ID
+from .history import History, Point
 from .injection import Injection
-from .invariants import READER_ID, Invariant
-from .run import Run, error_line
+from .invariants import Invariant
+from .order import Order
+from .process_loop import ProcessLoop
+from .processes import error_line
+from .run import Run
 
 Program = Callable[[Run], Coroutine[Any, Any, object]]
 # More than any wait of clients with default settings: delivery.timeout.ms and max.poll.interval.ms are minutes.
 _LIMIT_S = 1800.0
-# The largest delay of bytes between an application and the broker, in runs with another order.
-_JITTER_S = 0.02
+_OWN_CLIENTS = frozenset((CLIENT_ID, OWN_ID))
 
 
 class Options(msgspec.Struct, frozen=True):
     """What all runs of a program have in common.
 
     invariants: checked at the end
-    brokers, config: of the broker
+    brokers, config: of the cluster
     seed: of all randomness
     """
 
     invariants: Sequence[Invariant] = ()
-    brokers: int = 1
+    brokers: int = 3
     config: Mapping[str, str | float | bool] = {}
     seed: int = 0
 
@@ -44,111 +47,129 @@ class Schedule(msgspec.Struct, frozen=True):
     """What differs between runs.
 
     injections: failures
-    order: number of the order of events; 0 is the order without delays, others delay the bytes of connections
+    order: number of the order of events; 0 is asyncio's order, without delays
+    sizes: smaller sizes of the program, by name
     """
 
     injections: tuple[Injection, ...] = ()
     order: int = 0
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 class Outcome(msgspec.Struct):
     """How a run ended.
 
     error: why it failed, else ""
-    requests: number of requests by client id and API
-    covered: what happened: who, and two steps in order
     missed: injections that did not hit
-    happened: times in seconds, and what happened
+    began_ns: time of the start, in nanoseconds since the epoch
+    happened: times in seconds since the start, and what happened
+    points: the requests of the program, in order, at which failures can be injected
+    states: hashes of the states of the cluster that were reached
+    pairs: pairs of events of different clients, in their order
+    sizes: sizes that the program has read, by name
     """
 
     error: str
-    requests: Mapping[tuple[str, str], int]
-    covered: frozenset[tuple[str, object, object]]
-    missed: Sequence[Injection]
-    happened: Sequence[tuple[float, str]]
+    missed: Sequence[Injection] = ()
+    began_ns: int = 0
+    happened: Sequence[tuple[float, str]] = ()
+    points: Sequence[Point] = ()
+    states: frozenset[int] = frozenset()
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    sizes: Mapping[str, int] = {}
 
 
-def execute(program: Program, schedule: Schedule, options: Options) -> Outcome:
-    """Run a program in virtual time; the same arguments have the same outcome."""
+def execute(
+    program: Program, schedule: Schedule, options: Options, recorder: "started.Recorder | None" = None
+) -> Outcome:
+    """Run a program in virtual time; the same arguments have the same outcome. `recorder` gets its trace."""
     held: list[Outcome] = []
+    loop = ProcessLoop(seed=options.seed, until=_LIMIT_S)
     try:
-        with _quiet(), _unrecorded():
-            testing.run(_run(program, schedule, options, held), seed=options.seed, until=_LIMIT_S)
+        with _quiet(), _recorded(recorder):
+            run_in(loop, _run(program, schedule, options, held), seed=options.seed)
     except (DeadlockError, RunawayError) as error:
         if not held:
-            return Outcome(str(error), {}, frozenset(), [], [])
+            return Outcome(str(error))
     return held[0]
 
 
 async def _run(program: Program, schedule: Schedule, options: Options, held: list[Outcome]) -> None:
-    if schedule.order:
-        testing.network().link("*", jitter_s=_JITTER_S)
-        asyncio.get_running_loop().random.seed(f"{options.seed}:{schedule.order}")  # type: ignore[attr-defined]
-    # Without a rack, the order of aiokafka's sets of brokers differs between processes of Python 3.11.
-    config = {"broker.rack": "a", **options.config}
-    async with Broker(options.brokers, config=config, seed=options.seed) as broker:
-        run = Run(broker)
-        hits = run.inject(schedule.injections)
-        error = await _error_of(program, run, options.invariants)
-        missed = [injection for injection, count in zip(schedule.injections, hits, strict=True) if not count()]
-        held.append(_outcome(run, error, missed, schedule))
+    loop, network = asyncio.get_running_loop(), testing.network()
+    assert isinstance(loop, ProcessLoop)
+    order = Order(schedule.order, options.seed)
+    try:
+        async with Broker(options.brokers, config=_config(options), seed=options.seed) as broker:
+            order.apply(loop, broker)
+            run = Run(broker, lambda host: order.start_host(host, network), dict(schedule.sizes))
+            hits = run.inject(schedule.injections)
+            error = await _error_of(program, run, options.invariants)
+            missed = [each for each, has_hit in zip(schedule.injections, hits, strict=True) if not has_hit()]
+            held.append(_outcome(run, error, missed, schedule))
+            await run.end()
+    finally:
+        loop.resume_all()
+        network.abort()
+
+
+def _config(options: Options) -> Mapping[str, str | float | bool]:
+    """Return the config: in a cluster, topics have several replicas, and a broker can fail without a loss."""
+    replicas = min(3, options.brokers)
+    defaults: dict[str, str | float | bool] = {
+        # Without a rack, the order of aiokafka's sets of brokers differs between processes of Python 3.11.
+        "broker.rack": "a",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": max(1, replicas - 1),
+    }
+    return {**defaults, **options.config}
 
 
 async def _error_of(program: Program, run: Run, invariants: Sequence[Invariant]) -> str:
+    error = ""
     try:
         await program(run)
-    except Exception as error:
-        return run.failed_application() or error_line(error)
-    failed = run.failed_application()
+    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as raised:  # pytest's failures are no Exceptions
+        error = error_line(raised)
+        if not isinstance(raised, WaitTimeoutError):  # that a record is lost is often seen by a wait first
+            return run.processes.error() or error
+    failed = run.processes.error()
     if failed:
         return failed
     for invariant in invariants:
         violation = await invariant.violation(run)
         if violation:
             return f"{type(invariant).__name__}: {violation}"
-    return ""
+    return error
 
 
 def _outcome(run: Run, error: str, missed: Sequence[Injection], schedule: Schedule) -> Outcome:
-    requests: Counter[tuple[str, str]] = Counter()
-    covered: set[tuple[str, object, object]] = set()
-    before: dict[str, object] = {}
-    of_actions = {(each.client_id, each.api, each.nth): each for each in schedule.injections if not each.is_event}
-    happened = list(run.happened)
-
-    def add(event: Event, at_ns: int, what: str) -> None:
-        at_s = max(0.0, (at_ns - run.began_ns) / 1e9)  # the times of the journal are rounded
-        happened.append((event.seq, at_s, what))
-
-    for event in run.broker.journal.events():
-        step: object
-        if isinstance(event, Request):
-            if event.client_id in (CLIENT_ID, READER_ID):
-                continue
-            key = event.client_id, event.api
-            requests[key] += 1
-            injection = of_actions.get((*key, requests[key]))
-            if injection is not None:
-                add(event, event.received_ns, injection.sentence)
-            who, step = event.client_id, (event.api, tuple(event.error_codes), event.answered_ns is None)
-        elif isinstance(event, GroupState):
-            who, step = event.group_id, (event.after, event.members)
-            add(event, event.at_ns, f"group {who} is {event.after} with {event.members} members")
-        elif isinstance(event, TransactionState):
-            who, step = event.transactional_id, event.after
-            add(event, event.at_ns, f"transaction {who} is {event.after}")
-        else:
-            continue
-        covered.add((who, before.get(who), step))
-        before[who] = step
+    history = History(run.broker.journal.events(), _OWN_CLIENTS, run.began_ns)
+    happened = [*run.happened, *history.happened]
+    hit = {(each.client_id, each.api, each.nth): each for each in schedule.injections if each not in missed}
+    noted = {text for _, _, text in run.happened}
+    for point in history.points:
+        injection = hit.get((point.client_id, point.api, point.nth))
+        if injection is not None and injection.sentence not in noted:
+            happened.append((point.seq, point.at_s, injection.sentence))
     happened.sort(key=lambda each: each[0])
-    return Outcome(error, requests, frozenset(covered), missed, [(at_s, what) for _, at_s, what in happened])
+    return Outcome(
+        error,
+        missed,
+        run.began_ns,
+        [(at_s, what) for _, at_s, what in happened],
+        history.points,
+        frozenset(history.states),
+        frozenset(history.pairs),
+        run.sizes,
+    )
 
 
 @contextmanager
-def _unrecorded() -> Iterator[None]:
-    """Keep no trace of the brokers: a test has hundreds."""
-    before, started.recorder = started.recorder, None
+def _recorded(recorder: "started.Recorder | None") -> Iterator[None]:
+    """Keep no other trace of the brokers: a test has hundreds."""
+    before, started.recorder = started.recorder, recorder
     try:
         yield
     finally:

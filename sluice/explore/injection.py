@@ -1,10 +1,10 @@
 """Injections: failures at the nth request of a client to an API.
 
 A failure is placed at a request that an earlier run has sent, so that it hits. Failures of requests are fault rules;
-the others (a killed application, a second instance) happen while the request is handled.
+the others (events.py) happen while the request is handled.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,11 +12,13 @@ import msgspec
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
+from sluice.broker.faults.actions.throttle import Throttle
 from sluice.broker.faults.fault import Action
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
-from sluice.broker.requests.context import RequestContext
 from sluice.errors import ArgumentError
 from sluice.text.error_text import one_of
+
+from . import events, processes
 
 _NO_CLIENT_ID = '""'  # in a text
 
@@ -26,44 +28,109 @@ class Kind(NamedTuple):
 
     text: what happens to the request
     apis: APIs at whose requests it is injected
-    action: the action of a fault rule, or None
-    event: the method of `Run` that is called before or after the request is handled, or ""
+    action: the action of a fault rule; in place of the event in a cluster of one broker, if there is an event, too
+    event: what happens besides, before or after the request is handled
+    is_after: whether it happens after the request was handled
+    is_lost: whether the response is lost then
+    is_transactional: whether it needs a transactional id
     """
 
     text: str
     apis: frozenset[str]
     action: Action | None = None
-    event: str = ""
+    event: Callable[[events.Hit], bool] | None = None
     is_after: bool = False
+    is_lost: bool = False
+    is_transactional: bool = False
 
 
 _GROUP = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat"})
-_MEMBER = frozenset({"Heartbeat", "OffsetCommit", "SyncGroup"})
 _TRANSACTION = frozenset({"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"})
 _RECORDS = frozenset({"Produce", "Fetch"})
 _ALL = _GROUP | _TRANSACTION | _RECORDS | {"ListOffsets", "FindCoordinator"}
+# Requests of a client that works; the others are those of its start.
+_WORK = frozenset({"Fetch", "Produce", "OffsetCommit", "Heartbeat", "ConsumerGroupHeartbeat"}) | _TRANSACTION
 # Requests after which a client has done something that it may do again.
 CHANGES = frozenset({"Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "JoinGroup", "Heartbeat"})
 
 KINDS: Mapping[str, Kind] = {
     "response-lost": Kind("is handled, but its connection is closed without a response", _ALL, Close("after")),
     "request-lost": Kind("is not handled, and its connection is closed", _ALL, Close("before")),
-    "kill-before": Kind("is not handled, as its application is killed, and restarted", _ALL, None, "kill"),
-    "kill-after": Kind("is handled, then its application is killed, and restarted", _ALL, None, "kill", True),
-    "second-instance": Kind(
-        "is handled, and a second instance of the application starts",
-        frozenset({"Fetch", "OffsetCommit", "Heartbeat", "Produce", "AddPartitionsToTxn"}),
-        None,
-        "start_second",
-        True,
+    "kill-before": Kind("is not handled, as its application is killed, and restarted", _ALL, event=events.kill),
+    "kill-after": Kind(
+        "is handled, then its application is killed, and restarted", _ALL, event=events.kill, is_after=True
     ),
-    "session-expired": Kind("fails with UNKNOWN_MEMBER_ID", _MEMBER, Error("UNKNOWN_MEMBER_ID")),
-    "rebalance": Kind("fails with REBALANCE_IN_PROGRESS", _MEMBER, Error("REBALANCE_IN_PROGRESS")),
-    "leader-moved": Kind("fails with NOT_LEADER_OR_FOLLOWER", _RECORDS, Error("NOT_LEADER_OR_FOLLOWER")),
-    "coordinator-moved": Kind("fails with NOT_COORDINATOR", _GROUP | _TRANSACTION, Error("NOT_COORDINATOR")),
+    "cancelled": Kind("is handled, while its application is cancelled, and restarted", _ALL, event=events.cancel),
+    "paused": Kind(
+        f"is handled, then its application is paused for {processes.PAUSE_S:g} s",
+        _WORK,
+        event=events.pause,
+        is_after=True,
+    ),
+    "second-instance": Kind(
+        "is handled, and a second instance of the application starts", _WORK, event=events.start_second, is_after=True
+    ),
+    "session-expired": Kind(
+        "is handled after the session of its group member has expired",
+        (_GROUP | _RECORDS | _TRANSACTION) - {"JoinGroup"},
+        event=events.expire_session,
+    ),
+    "rebalance": Kind(
+        f"is handled, while another member joins its group for {events.SECOND_MEMBER_S:g} s",
+        _WORK - {"InitProducerId"},
+        event=events.rebalance,
+    ),
+    "leader-moved": Kind(
+        "is handled after the leader has moved", _RECORDS, Error("NOT_LEADER_OR_FOLLOWER"), events.move_leader
+    ),
+    "coordinator-moved": Kind(
+        "is handled after its coordinator has moved",
+        _GROUP | _TRANSACTION,
+        Error("NOT_COORDINATOR"),
+        events.move_coordinator,
+    ),
+    "broker-killed": Kind(
+        f"is handled, but its broker is killed without a response, and restarted after {events.DOWN_S:g} s",
+        _ALL,
+        event=events.kill_broker,
+        is_after=True,
+        is_lost=True,
+    ),
+    "broker-power-lost": Kind(
+        f"is handled, but its broker loses power and its page cache, and is restarted after {events.DOWN_S:g} s",
+        frozenset({"Produce", "OffsetCommit"}) | _TRANSACTION,
+        event=events.power_off_broker,
+        is_after=True,
+        is_lost=True,
+    ),
+    "producer-fenced": Kind(
+        "is handled, while another producer with its transactional id is initialized",
+        _TRANSACTION | {"Produce"},
+        event=events.fence_producer,
+        is_transactional=True,
+    ),
+    "clock-jump": Kind(
+        f"is handled after the wall clock was set {events.CLOCK_JUMP_S / 3600:g} h forward",
+        _WORK,
+        event=events.jump_clock,
+    ),
+    "slow-disk": Kind(f"is handled with a slow disk, for {events.SLOW_DISK_S:g} s", _RECORDS, event=events.slow_disk),
+    "throttle": Kind("is handled, and its connection is throttled for 5 s", _ALL, Throttle("5s")),
     "slow": Kind("is handled, and its response takes 2 s", _ALL, Delay("2s", when="after")),
     "stalled": Kind("is handled, and its response takes 20 s", _ALL, Delay("20s", when="after")),
 }
+# What a correct application survives in a cluster of one broker, too: its records have one replica there.
+_LOSES_RECORDS = frozenset({"broker-power-lost"})
+
+
+def checked_failures(given: Sequence[str] | None, brokers: int) -> Sequence[str]:
+    """Return the kinds of failures of a search. Raises ArgumentError."""
+    if given is None:
+        return [kind for kind in KINDS if brokers > 1 or kind not in _LOSES_RECORDS]
+    for kind in given:
+        if kind not in KINDS:
+            raise ArgumentError(f"explore: failures: {one_of(KINDS, kind)}")
+    return [*dict.fromkeys(given)]
 
 
 class Injection(msgspec.Struct, frozen=True, order=True):
@@ -81,11 +148,6 @@ class Injection(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.client_id or _NO_CLIENT_ID} {self.api} {self.nth}"
-
-    @property
-    def is_event(self) -> bool:
-        """Whether something happens besides the request."""
-        return bool(KINDS[self.kind].event)
 
     @property
     def sentence(self) -> str:
@@ -109,18 +171,18 @@ def parse(text: str) -> Injection:
     return Injection(kind, "" if client_id == _NO_CLIENT_ID else client_id, api, int(last))
 
 
-def calling(call: Callable[[RequestContext], object], *, is_after: bool) -> RequestAction:
-    """Return an action that calls a function before or after the handling of a request, and does not change it."""
+def calling(happen: Callable[[FaultExecution], object], *, is_after: bool, is_lost: bool) -> RequestAction:
+    """Return an action that calls a function before or after the handling of a request."""
 
     class Calling(RequestAction, frozen=True, tag="calling"):
         def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
             if not is_after:
-                call(intercepted.ctx)
+                happen(intercepted)
             return None
 
         def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
             if is_after:
-                call(intercepted.ctx)
-            return reply
+                happen(intercepted)
+            return intercepted.close(hit.fault, "rst") if is_lost else reply
 
     return Calling()

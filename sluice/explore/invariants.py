@@ -6,9 +6,9 @@ import msgspec
 
 from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
 
+from .events import OWN_ID
 from .run import Run
 
-READER_ID = "sluice-explore"
 _POLL_MS = 100.0
 
 
@@ -56,7 +56,7 @@ class InOrder(Invariant, frozen=True):
 
     async def violation(self, run: Run) -> str:
         highest: dict[int, int] = {}
-        for topic, partition, offset in run.order:
+        for (topic, partition, offset), _ in run.order:
             if topic != self.topic:
                 continue
             before = highest.get(partition, -1)
@@ -85,7 +85,7 @@ async def committed_records(run: Run, topic: str) -> Sequence[ConsumerRecord]:
     """Return the records of a topic, without those of transactions that are open or aborted."""
     config = {
         "bootstrap.servers": run.broker.bootstrap,
-        "client.id": READER_ID,
+        "client.id": OWN_ID,
         "isolation.level": "read_committed",
     }
     found: list[ConsumerRecord] = []

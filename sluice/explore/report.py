@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from .execution import Schedule
-from .search import Found, Result
+from .reduction import Found
+from .search import Result
 
 _MOST_STEPS = 14
 
@@ -20,7 +21,7 @@ def arguments(schedule: Schedule) -> str:
 
 def _lines(result: Result) -> Iterator[str]:
     found = result.found
-    tried = f"{result.runs} runs, failures at {result.points} requests, {result.covered} different steps"
+    tried = f"{result.runs} runs, failures at {result.points} requests, {result.covered} different states"
     if found is None:
         yield f"no failure found: {tried}"
         if result.missed:

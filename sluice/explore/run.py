@@ -1,32 +1,28 @@
-"""One run of a program in virtual time: its broker, its application, and the failures that are injected."""
+"""One run of a program in virtual time: its broker, its applications, and the failures that are injected."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import escape
-from typing import Any, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from sluice import testing
-from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.fault import Action, Fault
+from sluice.broker.faults.requests.fault_execution import FaultExecution
 from sluice.broker.faults.rule import Rule
-from sluice.broker.requests.context import RequestContext
 from sluice.clock import LoopClock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.errors import WaitTimeoutError
-from sluice.virtual_time.event_loop import VirtualLoop
+from sluice.text.arguments import Count, check_argument
 
-from .injection import KINDS, Injection, calling
+from .events import Hit
+from .injection import KINDS, Injection, Kind, calling
+from .process_loop import ProcessLoop
+from .processes import Application, Processes
 
-Application = Callable[[], Coroutine[Any, Any, object]]
 Place = tuple[str, int, int]  # topic, partition, offset
 _POLL_MS = 50.0
-_LONGEST_ERROR = 300  # characters
-# Shorter than any session timeout, so that the killed instance is still a member when the next one joins.
-_RESTART_S = 0.5
-
-_instance: ContextVar[str] = ContextVar("sluice.explore.instance", default="")
 
 
 class Record(Protocol):
@@ -40,6 +36,13 @@ class Record(Protocol):
     def offset(self) -> int: ...
 
 
+class Processing(NamedTuple):
+    """A record that was processed, and when: in seconds since the start of the run."""
+
+    place: Place
+    at_s: float
+
+
 class Run:
     """What a program uses in a run.
 
@@ -47,20 +50,22 @@ class Run:
     processed_records: how often the application has processed each record, by topic, partition and offset
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, starts: Callable[[str], None], sizes: Mapping[str, int]) -> None:
+        """Make a run; `starts` is called with the host of each instance of an application."""
         self.broker = broker
         self.processed_records: Counter[Place] = Counter()
-        self.order: list[Place] = []  # of processing
+        self.order: list[Processing] = []
         # The position in the journal, seconds since the start, and what.
         self.happened: list[tuple[float, float, str]] = []
-        self._loop = cast("VirtualLoop", asyncio.get_running_loop())
+        self.sizes: dict[str, int] = {}  # that the program has read
+        self.failed_at_s = 0.0  # time of the last failure
+        self._given_sizes = sizes
+        self._loop = cast("ProcessLoop", asyncio.get_running_loop())
         self._clock = LoopClock(self._loop)
         self._began = self._loop.time()
         self.began_ns = self._loop.wall_ns()
-        self._applications: dict[str, Application] = {}
-        self._instances: dict[str, asyncio.Task[object]] = {}  # by host
-        self._killed: set[str] = set()
-        self._numbers: Counter[str] = Counter()
+        self.processes = Processes(self._loop, self.note, starts)
+        self._clients: set[asyncio.Task[None]] = set()
 
     # -- called by the program -----------------------------------------------------------------------------------------
 
@@ -71,19 +76,26 @@ class Run:
             application: A function that returns a coroutine.
             name: Name of the application in reports.
         """
-        self._applications[name] = application
-        self._start(name)
+        self.processes.start(application, name)
+
+    def size(self, name: str, most: Count) -> int:
+        """Return a number of records, members or the like; smaller in runs that reduce a failure.
+
+        Args:
+            name: Name of the size in reports.
+            most: The size, except in a reduced run.
+        """
+        check_argument("size", "most", most, Count)
+        self.sizes[name] = min(most, self._given_sizes.get(name, most))
+        return self.sizes[name]
 
     def processed(self, record: Record) -> None:
-        """Note that the application has processed a record; without effect in an instance that was killed."""
-        instance = _instance.get()
-        if instance in self._killed:
-            return
+        """Note that the application has processed a record."""
         place = (record.topic, record.partition, record.offset)
         self.processed_records[place] += 1
-        self.order.append(place)
+        self.order.append(Processing(place, self.now_s))
         again = " again" if self.processed_records[place] > 1 else ""
-        self.note(f"{instance or 'the program'} processes {_named(place)}{again}")
+        self.note(f"{self.processes.current() or 'the program'} processes {_named(place)}{again}")
 
     async def wait_for(self, condition: Callable[[], object], *, within_s: float = 60.0) -> None:
         """Wait until a condition is true. Raises WaitTimeoutError after `within_s` virtual seconds."""
@@ -95,70 +107,50 @@ class Run:
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
-    def inject(self, injections: Sequence[Injection]) -> list[Callable[[], int]]:
-        """Add the injections; return functions that return how often each has hit."""
-        return [partial(getattr, self._fault(injection), "hits") for injection in injections]
+    @property
+    def now_s(self) -> float:
+        """Seconds since the start of the run."""
+        return self._loop.time() - self._began
 
-    def failed_application(self) -> str:
-        """Return the error of an application that has failed and was not killed, else ""."""
-        for host, task in self._instances.items():
-            error = task.exception() if host not in self._killed and task.done() and not task.cancelled() else None
-            if error is not None:
-                return f"{host} failed: {error_line(error)}"
-        return ""
+    def inject(self, injections: Sequence[Injection]) -> list[Callable[[], object]]:
+        """Add the injections; return functions that return whether each has hit."""
+        return [self._inject(injection) for injection in injections]
 
     def note(self, text: str) -> None:
-        self.happened.append((self.broker.journal.last_seq + 0.5, self._loop.time() - self._began, text))
+        self.happened.append((self.broker.journal.last_seq + 0.5, self.now_s, text))
 
-    def _fault(self, injection: Injection) -> Fault:
-        kind = KINDS[injection.kind]
-        action = kind.action or calling(partial(self._happen, injection), is_after=kind.is_after)
+    async def end(self) -> None:
+        """End the clients of failures."""
+        for client in self._clients:
+            client.cancel()
+        if self._clients:
+            await asyncio.wait(self._clients)
+
+    def _inject(self, injection: Injection) -> Callable[[], object]:
+        kind, effects = KINDS[injection.kind], list[bool]()
+        is_alone = kind.action is not None and len(self.broker.brokers) == 1
+        if kind.event is None or is_alone:
+            assert kind.action is not None
+            fault = self._add(injection, kind.action)
+            return partial(getattr, fault, "hits")
+        happen = partial(self._happen, injection, kind, effects)
+        self._add(injection, calling(happen, is_after=kind.is_after, is_lost=kind.is_lost))
+        return partial(any, effects)
+
+    def _add(self, injection: Injection, action: Action) -> Fault:
         where = {"api": injection.api, "client_id": escape(injection.client_id), "on": [injection.nth]}
         # Rules in files have other actions only.
         return self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
 
-    def _happen(self, injection: Injection, ctx: RequestContext) -> None:
-        """Let something happen to the instance that has sent a request; the program itself is no instance."""
+    def _happen(self, injection: Injection, kind: Kind, effects: list[bool], execution: FaultExecution) -> None:
         self.note(injection.sentence)
-        host = testing.network().name(ctx.session.connection.peer.rpartition(":")[0])
-        if host not in self._instances:
-            return
-        if KINDS[injection.kind].event == "kill":
-            self._kill(host)
-        else:
-            self._start(_name_of(host))
-
-    def _start(self, name: str) -> None:
-        self._numbers[name] += 1
-        host = f"{name}-{self._numbers[name]}"
-        self.note(f"{host} starts")
-        token = _instance.set(host)
-        try:
-            with testing.network().host(host):
-                self._instances[host] = self._loop.create_task(self._applications[name](), name=host)
-        finally:
-            _instance.reset(token)
-
-    def _kill(self, host: str) -> None:
-        """Kill an instance. Its code continues, but without a connection and without an effect."""
-        if host in self._killed:
-            return
-        self._killed.add(host)
-        self.note(f"{host} is killed")
-        testing.network().reset(host)
-        testing.network().partition(host)
-        self._loop.call_later(_RESTART_S, self._start, _name_of(host))
-
-
-def _name_of(host: str) -> str:
-    return host.rpartition("-")[0]
+        peer = execution.ctx.session.connection.peer
+        host = testing.network().name(peer.rpartition(":")[0])
+        hit = Hit(execution, self.broker._started, self.processes, self._loop, host, self._clients)
+        assert kind.event is not None
+        effects.append(kind.event(hit))
 
 
 def _named(place: Place) -> str:
     topic, partition, offset = place
     return f"{topic}-{partition} offset {offset}"
-
-
-def error_line(error: BaseException) -> str:
-    """Return an error as one line, of clients whose messages are paragraphs too."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST_ERROR]

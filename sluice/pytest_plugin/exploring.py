@@ -16,11 +16,13 @@ _RUN = "kafka_run"
 class _Options(TypedDict, total=False):
     runs: int
     invariants: list[Invariant]
+    failures: list[str]
     brokers: int
     config: Mapping[str, str | float | bool]
     seed: int
     replay: list[str]
     order: int
+    sizes: Mapping[str, int]
 
 
 def run_explored(item: pytest.Function, mark: pytest.Mark) -> None:
@@ -31,14 +33,14 @@ def run_explored(item: pytest.Function, mark: pytest.Mark) -> None:
         given = options.pop("replay", None)
         if given is not None:
             options.pop("runs", None)
+            options.pop("failures", None)
             replay(program, given, **cast("Any", options))
             return
-        if "order" in options:
-            raise ArgumentError("order: only with replay")
-        for name in ("runs", "jobs"):
-            value = item.config.getoption(f"kafka_explore_{name}")
-            options |= {} if value is None else {name: value}
-        explore(program, **cast("Any", options))
+        if "order" in options or "sizes" in options:
+            raise ArgumentError(f"{'order' if 'order' in options else 'sizes'}: only with replay")
+        set_for_all = {name: item.config.getoption(f"kafka_explore_{name}") for name in ("runs", "jobs")}
+        given_for_all = {name: value for name, value in set_for_all.items() if value is not None}
+        explore(program, **cast("Any", options | given_for_all))
     except SluiceError as error:
         raise pytest.fail.Exception(f"kafka_explore: {error}", pytrace=False) from None
 

@@ -149,14 +149,19 @@ def _counting(isolation_level: str) -> Program:
         is_done = asyncio.Event()
 
         async def writer() -> None:
+            while not is_done.is_set():
+                with suppress(ProducerFenced):
+                    await write()
+                await asyncio.sleep(5)  # another instance may have taken over
+
+        async def write() -> None:
             async with AIOKafkaProducer(
                 bootstrap_servers=run.broker.bootstrap, client_id="shop", transactional_id="orders"
             ) as producer:
-                with suppress(ProducerFenced):  # another instance has taken over
-                    for number in range(3):
-                        async with producer.transaction():
-                            await producer.send_and_wait("orders", b"%d" % number)
-                    is_done.set()
+                for number in range(3):
+                    async with producer.transaction():
+                        await producer.send_and_wait("orders", b"%d" % number)
+                is_done.set()
 
         async def reader() -> None:
             consumer = AIOKafkaConsumer(

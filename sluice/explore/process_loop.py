@@ -1,0 +1,116 @@
+"""An event loop in virtual time that can pause and kill hosts, as an operating system does with processes.
+
+What becomes due on a paused host waits, in order. Other hosts and the network continue.
+"""
+
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from heapq import heapify, heappush
+from random import Random  # noqa: TID251  (only the type of an injected object)
+from typing import Any, TypeVarTuple, Unpack
+
+from sluice.virtual_time.event_loop import VirtualLoop
+from sluice.virtual_time.handles import Handle, TimerHandle
+from sluice.virtual_time.network import HOST
+
+Ts = TypeVarTuple("Ts")
+
+# The largest delay of a timer in another order: that of a busy process.
+_TOLERANCE_S = 0.005
+
+
+class ProcessLoop(VirtualLoop):
+    def __init__(self, *, seed: int, until: float) -> None:
+        super().__init__(seed=seed, until=until)
+        self._paused: dict[str, list[Handle | TimerHandle]] = {}
+        self._killed: set[str] = set()
+        self._varied: Random | None = None
+        self._preemptions: list[tuple[int, float]] = []
+        self._steps = 0
+
+    def vary(self, random: Random, preemptions: Sequence[tuple[int, float]]) -> None:
+        """Delay timers at random, and preempt hosts: at these steps of hosts, for so many seconds."""
+        self._varied = random
+        self._preemptions = sorted(preemptions, reverse=True)
+
+    def is_paused(self, host: str) -> bool:
+        return host in self._paused
+
+    def kill(self, host: str) -> None:
+        """Run no callback of a host until the end of the run."""
+        self.pause(host)
+        self._killed.add(host)
+
+    def pause(self, host: str) -> None:
+        """Run no callback of a host until `resume`."""
+        if host in self._paused:
+            return
+        waiting = self._paused[host] = []
+        # The loop has counted those that are ready: they stay, without a callback.
+        waiting += [_moved(handle) for handle in self._ready if _is_of(handle, host)]
+        timers = [timer for timer in self._scheduled if _is_of(timer, host)]
+        for timer in timers:
+            timer._scheduled = False
+        self._scheduled[:] = [timer for timer in self._scheduled if timer._scheduled]
+        heapify(self._scheduled)
+        waiting += sorted(timers)
+
+    def resume(self, host: str) -> None:
+        if host in self._killed:
+            return
+        for handle in self._paused.pop(host, ()):
+            if not isinstance(handle, TimerHandle):
+                self._ready.append(handle)
+            elif handle._callback is not None:
+                handle._scheduled = True
+                heappush(self._scheduled, handle)
+
+    def resume_all(self) -> None:
+        """Resume killed hosts, too: their tasks must end with the loop."""
+        self._killed.clear()
+        self._preemptions.clear()
+        for host in [*self._paused]:
+            self.resume(host)
+
+    def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> Handle:
+        handle = super().call_soon(callback, *args, context=context)
+        assert isinstance(handle, Handle)
+        if self._paused:
+            waiting = self._paused.get(_host_of(handle))
+            if waiting is not None:
+                waiting.append(self._ready.pop())
+        elif self._preemptions:
+            self._preempt(_host_of(handle))
+        return handle
+
+    def _preempt(self, host: str) -> None:
+        if not host:
+            return
+        self._steps += 1
+        if self._steps >= self._preemptions[-1][0]:
+            _, duration_s = self._preemptions.pop()
+            self.pause(host)
+            self.call_later(duration_s, self.resume, host, context=Context())
+
+    def _add_timer(
+        self, when: float, callback: Callable[..., object], args: Sequence[Any], context: Context | None
+    ) -> TimerHandle:
+        if self._varied is not None:
+            when += self._varied.uniform(0, _TOLERANCE_S)
+        return super()._add_timer(when, callback, args, context)
+
+
+def _is_of(handle: Handle | TimerHandle, host: str) -> bool:
+    return handle._callback is not None and _host_of(handle) == host
+
+
+def _host_of(handle: Handle | TimerHandle) -> str:
+    return handle._context.get(HOST, "")
+
+
+def _moved(handle: Handle | TimerHandle) -> Handle:
+    """Return a handle with the callback of another one, which has none then."""
+    moved = Handle.__new__(Handle)
+    moved._callback, moved._args, moved._context = handle._callback, handle._args, handle._context
+    handle._callback, handle._args = None, ()
+    return moved
