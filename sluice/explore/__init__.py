@@ -20,7 +20,21 @@ from sluice.text.arguments import Count, Index, checked
 from .evaluation import evaluating
 from .execution import Options, Program, Schedule, execute
 from .injection import Injection, checked_failures, parse
-from .invariants import AtLeastOnce, ExactlyOnce, InOrder, Invariant, NoDuplicates
+from .invariants import (
+    AtLeastOnce,
+    AtMostOnce,
+    BoundedRetries,
+    ExactlyOnce,
+    InOrder,
+    InOrderPerKey,
+    Invariant,
+    MonotonicCommits,
+    NoAbortedRecords,
+    NoCommitAhead,
+    NoDuplicates,
+    NoLeaks,
+    Progress,
+)
 from .reduction import Found
 from .report import report
 from .run import Run
@@ -28,12 +42,20 @@ from .search import Result, search
 
 __all__ = [
     "AtLeastOnce",
+    "AtMostOnce",
+    "BoundedRetries",
     "ExactlyOnce",
     "ExploreError",
     "InOrder",
+    "InOrderPerKey",
     "Injection",
     "Invariant",
+    "MonotonicCommits",
+    "NoAbortedRecords",
+    "NoCommitAhead",
     "NoDuplicates",
+    "NoLeaks",
+    "Progress",
     "Result",
     "Run",
     "explore",

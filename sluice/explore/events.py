@@ -14,18 +14,16 @@ from sluice.broker.controller.controller import RUNNING
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
-from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
-from sluice.broker.coordinator.group.consumer.member import ConsumerMember
-from sluice.broker.coordinator.group.modern_group import TimerKind
+from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.faults.actions.disks import SlowDisk
 from sluice.broker.faults.requests.fault_execution import FaultExecution
 from sluice.broker.faults.rule import Rule
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, FollowerLag, Partition
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.consumer import Consumer
-from sluice.client.producer import Producer
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.entities import reader_of
+from sluice.protocol.errors import ErrorCode
 
 from .process_loop import ProcessLoop
 from .processes import Processes
@@ -39,6 +37,8 @@ CLOCK_JUMP_S = 3600.0
 _SLOW_DISK = "500ms"
 SLOW_DISK_S = 10.0
 _POLL_MS = 200.0
+_RETRY_S = 0.1
+_TRANSACTION_TIMEOUT_MS = 60_000  # the default of clients
 
 
 class Hit(NamedTuple):
@@ -81,11 +81,8 @@ def start_second(hit: Hit) -> bool:
 def expire_session(hit: Hit) -> bool:
     """End the session of the client's member, as if its heartbeats were missing."""
     for group, member in [*_memberships(hit)]:
-        timer = member.session if isinstance(member, ClassicMember) else None
-        if isinstance(group, ConsumerGroup):
-            timer = group.timers.get((TimerKind.SESSION, member.member_id))
-        if timer is not None and timer.force_complete():
-            timer.on_expiration()
+        if member.session is not None and member.session.force_complete():
+            member.session.on_expiration()
             if member.member_id not in group.members:
                 return True
     return False
@@ -93,22 +90,15 @@ def expire_session(hit: Hit) -> bool:
 
 def rebalance(hit: Hit) -> bool:
     """Let a second member join the client's group, and leave it."""
-    for group, member in _memberships(hit):
-        config: dict[str, str | bool] = {"group.id": group.group_id, "group.protocol": "consumer"}
-        topics: Sequence[str] = ()
-        if isinstance(group, ClassicGroup):
-            config["group.protocol"] = "classic"
-            config["partition.assignment.strategy"] = group.protocol_name or ""
-            topics = sorted(group.subscribed_topics or ())
-        elif isinstance(member, ConsumerMember):
-            topics = sorted(member.subscribed_topic_names)
-        if topics:
-            _start(hit, _join_and_leave(_config(hit) | config, topics))
+    for group, _ in _memberships(hit):
+        if group.subscribed_topics and group.protocol_name:
+            config = {"group.id": group.group_id, "partition.assignment.strategy": group.protocol_name}
+            _start(hit, _join_and_leave(_config(hit) | config, sorted(group.subscribed_topics)))
             return True
     return False
 
 
-async def _join_and_leave(config: dict[str, str | bool], topics: Sequence[str]) -> None:
+async def _join_and_leave(config: dict[str, str], topics: Sequence[str]) -> None:
     loop = asyncio.get_running_loop()
     async with Consumer(config) as consumer:
         consumer.subscribe(topics)
@@ -118,17 +108,23 @@ async def _join_and_leave(config: dict[str, str | bool], topics: Sequence[str]) 
 
 
 def fence_producer(hit: Hit) -> bool:
-    """Initialize another producer with the transactional id, which raises its epoch."""
+    """Initialize another producer with the transactional id, which aborts its transaction and raises its epoch."""
     _, _, transactional_ids = _named(hit)
-    if not transactional_ids:
-        return False
-    _start(hit, _initialize(_config(hit) | {"transactional.id": transactional_ids[0]}))
-    return True
+    for transactional_id in transactional_ids:
+        partition = partition_for(hit.server.cluster.internal_topic(TRANSACTION_STATE_TOPIC), transactional_id)
+        coordinator = hit.server.brokers.get(partition.leader)
+        if coordinator is not None:
+            _initialize(coordinator, hit.loop, transactional_id)
+            return True
+    return False
 
 
-async def _initialize(config: dict[str, str | bool]) -> None:
-    async with Producer(config) as producer:
-        await producer.init_transactions()
+def _initialize(coordinator: Broker, loop: ProcessLoop, transactional_id: str) -> None:
+    def done(result: ProducerResult) -> None:
+        if result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:  # until the transaction is aborted
+            loop.call_later(_RETRY_S, _initialize, coordinator, loop, transactional_id)
+
+    coordinator.transactions.init_producer_id(transactional_id, _TRANSACTION_TIMEOUT_MS, None, done)
 
 
 def move_coordinator(hit: Hit) -> bool:
@@ -186,19 +182,19 @@ def _named(hit: Hit) -> tuple[Sequence[tuple[str, int]], Sequence[str], Sequence
     return places, groups, [each for each in ids if each]
 
 
-def _memberships(hit: Hit) -> "Iterator[tuple[ClassicGroup | ConsumerGroup, ClassicMember | ConsumerMember]]":
+def _memberships(hit: Hit) -> Iterator[tuple[ClassicGroup, ClassicMember]]:
     """Yield the groups of the client, and its members."""
     session = hit.execution.ctx.session
     for broker in hit.server.brokers.values():
         groups = Broker.groups.if_made(broker)
         for group in () if groups is None else groups.groups.values():
-            if isinstance(group, ClassicGroup | ConsumerGroup):
+            if isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     if (member.client_id, member.client_host) == (session.client_id, session.client_host):
                         yield group, member
 
 
-def _config(hit: Hit) -> dict[str, str | bool]:
+def _config(hit: Hit) -> dict[str, str]:
     addresses = (str(server.endpoints[0]) for server in hit.server.servers.values())
     return {"bootstrap.servers": ",".join(addresses), "client.id": OWN_ID}
 

@@ -17,7 +17,7 @@ from sluice.virtual_time.runner import run_in
 from .events import OWN_ID
 from .history import History, Point
 from .injection import Injection
-from .invariants import Invariant
+from .invariants import Invariant, NoLeaks
 from .order import Order
 from .process_loop import ProcessLoop
 from .processes import error_line
@@ -137,7 +137,7 @@ async def _error_of(program: Program, run: Run, invariants: Sequence[Invariant])
     failed = run.processes.error()
     if failed:
         return failed
-    for invariant in invariants:
+    for invariant in sorted(invariants, key=lambda each: isinstance(each, NoLeaks)):  # it ends the applications
         violation = await invariant.violation(run)
         if violation:
             return f"{type(invariant).__name__}: {violation}"

@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     action: the action of a fault rule; in place of the event in a cluster of one broker, if there is an event, too
     event: what happens besides, before or after the request is handled
     is_after: whether it happens after the request was handled
-    is_lost: whether the response is lost then
+    is_lost: whether there is no response then
     is_transactional: whether it needs a transactional id
     """
 
@@ -44,21 +44,27 @@ class Kind(NamedTuple):
     is_transactional: bool = False
 
 
-_GROUP = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat"})
+_GROUP = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch"})
 _TRANSACTION = frozenset({"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"})
 _RECORDS = frozenset({"Produce", "Fetch"})
 _ALL = _GROUP | _TRANSACTION | _RECORDS | {"ListOffsets", "FindCoordinator"}
 # Requests of a client that works; the others are those of its start.
-_WORK = frozenset({"Fetch", "Produce", "OffsetCommit", "Heartbeat", "ConsumerGroupHeartbeat"}) | _TRANSACTION
+_WORK = frozenset({"Fetch", "Produce", "OffsetCommit", "Heartbeat"}) | _TRANSACTION
 # Requests after which a client has done something that it may do again.
 CHANGES = frozenset({"Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "JoinGroup", "Heartbeat"})
 
 KINDS: Mapping[str, Kind] = {
     "response-lost": Kind("is handled, but its connection is closed without a response", _ALL, Close("after")),
     "request-lost": Kind("is not handled, and its connection is closed", _ALL, Close("before")),
-    "kill-before": Kind("is not handled, as its application is killed, and restarted", _ALL, event=events.kill),
+    "kill-before": Kind(
+        "is not handled, as its application is killed, and restarted", _ALL, event=events.kill, is_lost=True
+    ),
     "kill-after": Kind(
-        "is handled, then its application is killed, and restarted", _ALL, event=events.kill, is_after=True
+        "is handled, then its application is killed, and restarted",
+        _ALL,
+        event=events.kill,
+        is_after=True,
+        is_lost=True,
     ),
     "cancelled": Kind("is handled, while its application is cancelled, and restarted", _ALL, event=events.cancel),
     "paused": Kind(
@@ -104,7 +110,7 @@ KINDS: Mapping[str, Kind] = {
         is_lost=True,
     ),
     "producer-fenced": Kind(
-        "is handled, while another producer with its transactional id is initialized",
+        "is handled after another producer with its transactional id was initialized",
         _TRANSACTION | {"Produce"},
         event=events.fence_producer,
         is_transactional=True,
@@ -176,13 +182,15 @@ def calling(happen: Callable[[FaultExecution], object], *, is_after: bool, is_lo
 
     class Calling(RequestAction, frozen=True, tag="calling"):
         def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
-            if not is_after:
-                happen(intercepted)
-            return None
+            if is_after:
+                return None
+            happen(intercepted)
+            return intercepted.close(hit.fault, "rst") if is_lost else None
 
         def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
-            if is_after:
-                happen(intercepted)
+            if not is_after:
+                return reply
+            happen(intercepted)
             return intercepted.close(hit.fault, "rst") if is_lost else reply
 
     return Calling()

@@ -3,20 +3,28 @@
 What becomes due on a paused host waits, in order. Other hosts and the network continue.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import Context
 from heapq import heapify, heappush
 from random import Random  # noqa: TID251  (only the type of an injected object)
-from typing import Any, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from sluice.virtual_time.event_loop import VirtualLoop
+from sluice.virtual_time.event_loop import VirtualLoop, VirtualTask
 from sluice.virtual_time.handles import Handle, TimerHandle
 from sluice.virtual_time.network import HOST
 
+T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 # The largest delay of a timer in another order: that of a busy process.
 _TOLERANCE_S = 0.005
+
+
+class HostTask(VirtualTask[T]):
+    """A task that knows its host."""
+
+    host = ""
 
 
 class ProcessLoop(VirtualLoop):
@@ -71,6 +79,11 @@ class ProcessLoop(VirtualLoop):
         self._preemptions.clear()
         for host in [*self._paused]:
             self.resume(host)
+
+    def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
+        task = HostTask(coro, loop=self, **options)
+        task.host = HOST.get()
+        return task
 
     def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> Handle:
         handle = super().call_soon(callback, *args, context=context)

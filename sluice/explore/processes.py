@@ -4,18 +4,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
+from traceback import extract_tb
 from typing import Any
 
 from sluice import testing
 
-from .process_loop import ProcessLoop
+from .process_loop import HostTask, ProcessLoop
 
 Application = Callable[[], Coroutine[Any, Any, object]]
 
 # Shorter than any session timeout, so that the killed instance is still a member when the next one joins.
 _RESTART_S = 0.5
-# Longer than the session timeouts of clients: their defaults are 10 and 45 s.
-PAUSE_S = 60.0
+# Longer than the session timeouts of clients (by default 10 and 45 s), and shorter than max.block.ms (60 s).
+PAUSE_S = 50.0
 _LONGEST_ERROR = 300  # characters
 
 
@@ -57,6 +58,12 @@ class Processes:
         if tasks:
             await asyncio.wait(tasks.values(), timeout=within_s)
         return [host for host, task in tasks.items() if not task.done()]
+
+    def tasks_of(self, host: str) -> list[str]:
+        """Return the names of the coroutines that run on a host."""
+        tasks = sorted(asyncio.all_tasks(self._loop), key=hash)
+        coroutines = [task.get_coro() for task in tasks if isinstance(task, HostTask) and task.host == host]
+        return [getattr(each, "__qualname__", repr(each)) for each in coroutines]
 
     def running(self) -> list[str]:
         """Return the hosts that were not killed."""
@@ -131,4 +138,7 @@ def _name_of(host: str) -> str:
 
 def error_line(error: BaseException) -> str:
     """Return an error as one line, of clients whose messages are paragraphs too."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_LONGEST_ERROR]
+    text = str(error)
+    if isinstance(error, AssertionError) and not text and error.__traceback__ is not None:
+        text = extract_tb(error.__traceback__)[-1].line or ""
+    return f"{type(error).__name__}: {' '.join(text.split())}"[:_LONGEST_ERROR]

@@ -14,6 +14,7 @@ from sluice.broker.faults.rule import Rule
 from sluice.clock import LoopClock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.errors import WaitTimeoutError
+from sluice.journal_events import Fault as FaultEvent
 from sluice.text.arguments import Count, check_argument
 
 from .events import Hit
@@ -58,13 +59,13 @@ class Run:
         # The position in the journal, seconds since the start, and what.
         self.happened: list[tuple[float, float, str]] = []
         self.sizes: dict[str, int] = {}  # that the program has read
-        self.failed_at_s = 0.0  # time of the last failure
         self._given_sizes = sizes
         self._loop = cast("ProcessLoop", asyncio.get_running_loop())
         self._clock = LoopClock(self._loop)
         self._began = self._loop.time()
         self.began_ns = self._loop.wall_ns()
         self.processes = Processes(self._loop, self.note, starts)
+        self._rules: set[str] = set()  # ids of the rules of failures
         self._clients: set[asyncio.Task[None]] = set()
 
     # -- called by the program -----------------------------------------------------------------------------------------
@@ -112,6 +113,13 @@ class Run:
         """Seconds since the start of the run."""
         return self._loop.time() - self._began
 
+    @property
+    def failed_at_s(self) -> float:
+        """Time of the last failure, in seconds since the start of the run."""
+        hits = self.broker.journal.events(kind="fault")
+        times = (each.at_ns for each in hits if isinstance(each, FaultEvent) and each.rule_id in self._rules)
+        return max(0, max(times, default=0) - self.began_ns) / 1e9
+
     def inject(self, injections: Sequence[Injection]) -> list[Callable[[], object]]:
         """Add the injections; return functions that return whether each has hit."""
         return [self._inject(injection) for injection in injections]
@@ -140,7 +148,9 @@ class Run:
     def _add(self, injection: Injection, action: Action) -> Fault:
         where = {"api": injection.api, "client_id": escape(injection.client_id), "on": [injection.nth]}
         # Rules in files have other actions only.
-        return self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
+        fault = self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
+        self._rules.add(fault.id)
+        return fault
 
     def _happen(self, injection: Injection, kind: Kind, effects: list[bool], execution: FaultExecution) -> None:
         self.note(injection.sentence)

@@ -307,7 +307,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
         if self._closed or self._task_factory is not None:
             return super().create_task(coro, **options)
-        return _Task(coro, loop=self, **options)
+        return VirtualTask(coro, loop=self, **options)
 
     def set_debug(self, enabled: bool) -> None:
         super().set_debug(enabled)
@@ -334,7 +334,7 @@ class _Future(_Numbered, asyncio.Future[T]):
     pass
 
 
-class _Task(_Numbered, asyncio.Task[T]):
+class VirtualTask(_Numbered, asyncio.Task[T]):
     pass
 
 

@@ -53,11 +53,11 @@ TESTS = """
         assert tmp_path.exists()
         await orders_are_processed(kafka_run, commits_first=False)
 
-    @pytest.mark.kafka_explore(replay=["kill-before shop OffsetCommit 1"], invariants=[AtLeastOnce("orders")])
+    @pytest.mark.kafka_explore(replay=["kill-after shop OffsetCommit 1"], invariants=[AtLeastOnce("orders")])
     async def test_repeated(kafka_run):
         await orders_are_processed(kafka_run, commits_first=True)
 
-    @pytest.mark.kafka_explore(replay=["kill-before shop OffsetCommit 1"], invariants=[AtLeastOnce("orders")])
+    @pytest.mark.kafka_explore(replay=["kill-after shop OffsetCommit 1"], invariants=[AtLeastOnce("orders")])
     async def test_repeated_and_fixed(kafka_run):
         await orders_are_processed(kafka_run, commits_first=False)
 """
