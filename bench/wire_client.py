@@ -14,6 +14,7 @@ from typing import Any
 from sluice.protocol.apis import api_of
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 CLIENT_ID = "bench"
@@ -40,7 +41,7 @@ class Client:
 
     def __init__(self, pid: int, port: int) -> None:
         self.pid = pid
-        self._port = port
+        self.port = port
         self.socket = self.connect()
         self._names = count()
 
@@ -50,16 +51,22 @@ class Client:
 
     def connect(self) -> socket.socket:
         """Return another connection."""
-        return socket.create_connection(("127.0.0.1", self._port), timeout=120)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
-    def call(self, request: Message, version: int) -> Any:
-        """Send one request; return its response."""
+    def close(self) -> None:
+        """Disconnect, and return when the broker has closed the connection, too."""
+        self.socket.shutdown(socket.SHUT_WR)
+        assert not self.socket.recv(1), "the broker sent something"
+        self.socket.close()
+
+    def call(self, request: Message, version: int, accepted: ErrorCode = ErrorCode.NONE) -> Any:
+        """Send one request; return its response, without an error or with an accepted one."""
         self.socket.sendall(frame(request, version))
         body = memoryview(receive(self.socket))
         api = api_of(type(request))
         _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
         response = decoder(api.response, version)(body, start, len(body))
-        assert not getattr(response, "error_code", 0), response
+        assert getattr(response, "error_code", 0) in (0, accepted), response
         return response
 
     def exchange(self, frames: list[bytes]) -> None:

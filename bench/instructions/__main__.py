@@ -26,7 +26,6 @@ TOLERANCE = 0.01
 # Measurements after one that differs.
 _REPETITIONS = 2
 _SCRAPES = 3
-REQUESTS = 64  # of each kind, in each lap
 _LAPS = 2
 _FOLDER = Path(__file__).parent
 _ARGUMENTS = ("serve", "--port", "0", "--admin-port", "0", "--seed", "1")
@@ -52,13 +51,13 @@ def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
         client = Client(process.pid, int(ready["bootstrap"].rpartition(":")[2]))
         client.call(MetadataRequest(topics=[]), 12)
         yield "start", counter.lap(process)
-        fill_topic(client, (1 + _LAPS) * REQUESTS)
+        fill_topic(client, (1 + _LAPS) * max(kind.in_lap for kind in KINDS))
         counter.lap(process)
         lap = counter.lap(process)  # the instructions of a lap itself
         for kind in KINDS:
             if only in kind.name:
                 laps = _laps(counter, process, client, kind)
-                yield kind.name, (min(laps) - lap) // REQUESTS
+                yield kind.name, (min(laps) - lap) // kind.in_lap
         if only in "scrape":
             yield "scrape", _scrape(counter, process, f"{ready['admin']}/metrics") - lap
     finally:
@@ -67,14 +66,14 @@ def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _laps(counter: Counter, process: "subprocess.Popen[str]", client: Client, kind: Kind) -> list[int]:
-    """Return the instructions of REQUESTS requests, several times; in some, timers of the loop end their wait.
+    """Return the instructions of the requests of a lap, several times; in some, timers of the loop end their wait.
 
     The first requests, which compile codecs and adapt bytecode, are not counted.
     """
-    kind.prepare(client, REQUESTS)()
+    kind.prepare(client, kind.in_lap)()
     laps = []
     for _ in range(_LAPS):
-        send = kind.prepare(client, REQUESTS)
+        send = kind.prepare(client, kind.in_lap)
         counter.lap(process)
         send()
         laps.append(counter.lap(process))

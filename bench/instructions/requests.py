@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bench.first_second import SEQUENCES, send_first_second
 from bench.wire_client import CLIENT_ID, Client, frame, receive
 from sluice.protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -32,7 +33,8 @@ TOPIC = "counted"
 _WALL_MS = 1_700_000_000_000  # where the clock of the counted process starts
 _HIGH_QUOTA = 1e12  # bytes/s: charged, never throttled
 _LARGE_BATCH_BYTES = 64 * 1024
-_CONNECTIONS = 64  # twice as many requests as CONNECTIONS
+_CONNECTIONS = 64
+_FIRST_SECONDS = 2  # each is twenty requests
 
 
 class Kind(NamedTuple):
@@ -40,6 +42,7 @@ class Kind(NamedTuple):
 
     name: str
     prepare: Callable[[Client, int], Callable[[], None]]  # returns what sends them
+    in_lap: int = 64  # requests, or sequences of requests; at least twice as many as connections
 
 
 def fill_topic(client: Client, records: int) -> None:
@@ -193,6 +196,17 @@ def _join(client: Client, group_id: str) -> _Member:
     return member
 
 
+def _first_second(sequence: str) -> Callable[[Client, int], Callable[[], None]]:
+    def prepare(client: Client, count: int) -> Callable[[], None]:
+        def send() -> None:
+            for _ in range(count):
+                send_first_second(client, sequence, TOPIC, client.new_name())
+
+        return send
+
+    return prepare
+
+
 def _heartbeats(client: Client, count: int) -> list[bytes]:
     member = _join(client, client.new_name())
     return [frame(HeartbeatRequest(**member._asdict()), 4)] * count
@@ -229,6 +243,8 @@ KINDS = (
     Kind("Heartbeat", _one_at_a_time(_heartbeats)),
     Kind("OffsetCommit", _one_at_a_time(_commits)),
     Kind("Fetch of version 4", _one_at_a_time(_fetch_as_aiokafka)),
+    Kind("First second of aiokafka", _first_second(SEQUENCES["aiokafka"]), _FIRST_SECONDS),
+    Kind("First second of java", _first_second(SEQUENCES["java"]), _FIRST_SECONDS),
     Kind("Produce, idempotent, with a quota", _one_at_a_time(_idempotent_with_quota)),
     Kind("Fetch in a session, with a quota", _one_at_a_time(_fetch_with_quota)),
 )
