@@ -68,7 +68,6 @@ class Cluster(ClusterState):
     @OnDemand
     def controller(self) -> Controller:
         """Make the controller when a broker or replica first changes its state."""
-        self.metadata_generation += 1
         return Controller(self)
 
     @property

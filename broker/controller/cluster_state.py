@@ -78,7 +78,7 @@ class ClusterState:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0
-        self.metadata_generation = 0  # counts the changes of topics, and the start of the controller
+        self.metadata_generation = 0  # counts the changes of what ApiVersions and Metadata return
         self.metadata = self.new_metadata()
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         # Whether new partitions need no controller until a broker or replica fails.
@@ -118,6 +118,7 @@ class ClusterState:
 
     def join(self, broker: ClusterMember) -> None:
         self.brokers[broker.node_id] = broker
+        self.metadata_generation += 1
         if broker.rack is not None:
             self.racks[broker.node_id] = broker.rack
         own, cluster_default = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
@@ -153,6 +154,7 @@ class ClusterState:
         if not failed:
             for name, level in levels.items():
                 self.features.set_level(name, level)
+                self.metadata_generation += 1
         return failed
 
     def new_producer_ids(self, node_id: int) -> range:

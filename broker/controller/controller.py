@@ -148,6 +148,7 @@ class Controller:
 
     def _fence(self, node_id: int) -> None:
         self._cluster.fenced.add(node_id)
+        self._cluster.metadata_generation += 1
         self._journal_state(node_id, "fenced")
         self.publisher.brokers_changed()
         for partition in self._partitions():
@@ -166,6 +167,7 @@ class Controller:
     def _unfence(self, node_id: int) -> None:
         if node_id in self._cluster.fenced:
             self._cluster.fenced.discard(node_id)
+            self._cluster.metadata_generation += 1
             self._journal_state(node_id, "unfenced")
             self.publisher.brokers_changed()
             for partition in self._partitions():
@@ -188,11 +190,13 @@ class Controller:
     def make_unavailable(self) -> Callable[[], None]:
         """Make the controller unreachable until every returned function is called."""
         self._outages += 1
+        self._cluster.metadata_generation += 1
         self._hold_forwarded_of_all()
         return self._make_available
 
     def _make_available(self) -> None:
         self._outages -= 1
+        self._cluster.metadata_generation += 1
         if self.is_unavailable:
             return
         for node_id in self._states:
@@ -330,6 +334,7 @@ class Controller:
         self.on_leader_change(partition)
 
     def _publish_change(self, partition: Partition) -> None:
+        self._cluster.metadata_generation += 1
         if self._cluster.metadata_log is not None:
             self._cluster.metadata_log.partition_changed(partition)
         self.publisher.partition_changed(partition)
@@ -405,6 +410,7 @@ class Controller:
         replicas, isr = settled
         removed = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()
+        self._cluster.metadata_generation += 1
         partition.lagging_followers = {
             node_id: one for node_id, one in partition.lagging_followers.items() if node_id in replicas
         }

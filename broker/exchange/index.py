@@ -18,7 +18,7 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     15: ("groups.describe_groups", ServedApi("DescribeGroups", 0, 6)),
     16: ("groups.list_groups", ServedApi("ListGroups", 0, 5)),
     17: ("security.sasl_handshake", ServedApi("SaslHandshake", 0, 1, charge=Charge.NONE)),
-    18: ("cluster.api_versions", ServedApi("ApiVersions", 0, 5)),
+    18: ("cluster.api_versions", ServedApi("ApiVersions", 0, 5, cached=True)),
     19: ("topics.create_topics", ServedApi("CreateTopics", 0, 7, charge=Charge.MUTATIONS, forwarded=True)),
     20: ("topics.delete_topics", ServedApi("DeleteTopics", 0, 6, charge=Charge.MUTATIONS, forwarded=True)),
     21: ("records.delete_records", ServedApi("DeleteRecords", 0, 2)),

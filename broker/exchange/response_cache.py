@@ -1,14 +1,14 @@
-"""Encoded responses of a broker to Metadata. All clients of a topic send the same requests.
+"""Encoded responses of a broker to ApiVersions and Metadata. All clients of a topic send the same requests.
 
-A response follows from the body of the request, the listener, and the metadata. It is cached while
+A response follows from the body of the request, the listener, and the metadata of the cluster. The first response after
+a change of them is encoded again: a topic, partition, leader, replica, ISR, broker, feature, or the reach of the
+controller (`ClusterState.metadata_generation`). No response is cached
 
-- no controller is in use (`Cluster.controller.if_made`): no broker has failed, so leaders and replicas do not change
-- no topic or partition is created or deleted (`Cluster.metadata_generation`)
-- there is no authorizer, no request quota (KIP-124), and no fault rule for the API
+- of a broker that sees older metadata: it is isolated, or has a `MetadataImage`
+- if there is an authorizer, a request quota (KIP-124), or a fault rule for the API
 """
 
 from sluice.broker.broker import Broker, Handle
-from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.route import Encode
 from sluice.broker.requests.trace import RequestSubject
@@ -27,15 +27,16 @@ _Key = tuple[Route, str, str, bytes]
 
 
 class Encoded(Outcome):
-    """A response that is encoded already, and what its request is about."""
+    """A response that is encoded already, what its request is about, and the client software that it names."""
 
-    __slots__ = ("parts", "size", "subject")
+    __slots__ = ("client_software", "parts", "size", "subject")
     throttle_time_ms = 0  # not set here, by a quota
 
     def __init__(self, parts: Parts, subject: RequestSubject | None) -> None:
         self.parts = parts
         self.size = sum(map(len, parts))
         self.subject = subject
+        self.client_software: tuple[str, str] | None = None
 
 
 def encoding_unless_kept(encode: Encode) -> Encode:
@@ -52,6 +53,7 @@ def encoding_unless_kept(encode: Encode) -> Encode:
 
 class ResponseCache:
     def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._cluster = broker.cluster
         self._quotas = broker.throttler.quotas
         self._responses: dict[_Key, Encoded] = {}
@@ -63,7 +65,7 @@ class ResponseCache:
     def find(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> Encoded | None:
         """Return the response to an earlier, equal request. Without one, `handle` may keep the response to this one."""
         self._missing = None
-        if end - start > _MOST_REQUEST_BYTES or route.has_faults or self._quotas.request is not None:
+        if end - start > _MOST_REQUEST_BYTES or self._is_disabled(route):
             return None
         listener = ctx.session.connection.advertised
         key = route, listener.name, listener.host, bytes(view[start:end])
@@ -73,28 +75,38 @@ class ResponseCache:
             return None
         if ctx.session.trace is not None:
             ctx.session.trace.subject = found.subject
+        if found.client_software is not None:
+            ctx.session.set_client_software(*found.client_software)
         return found
+
+    def _is_disabled(self, route: Route) -> bool:
+        broker = self._broker
+        return (
+            route.has_faults
+            or self._quotas.request is not None  # a quota for request time charges each request
+            or broker.authorizer is not None
+            or broker.is_isolated
+            or broker.metadata.image is not None
+        )
 
     def keeping(self, handle: Handle) -> Handle:
         """Return a handler that keeps the responses of `handle`."""
 
         def handle_and_keep(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
             missing, self._missing = self._missing, None
-            generation = broker.cluster.metadata_generation
+            generation, software = broker.cluster.metadata_generation, ctx.session.client_software
             outcome = handle(ctx, request, broker)
             if missing is None or missing[0] is not ctx or not isinstance(outcome, Message):
                 return outcome
-            route = missing[1][0]
-            has_controller = Cluster.controller.if_made(broker.cluster) is not None
-            # A quota for request time charges each request.
-            has_charge = self._quotas.request is not None
-            if ctx.error_code or has_controller or broker.authorizer is not None or route.has_faults or has_charge:
+            if ctx.error_code or self._is_disabled(missing[1][0]):
                 return outcome
             parts = ctx.encode(outcome)
             if ctx.long is not None and ctx.long.suspended:
                 free_arrays(outcome, ctx.long.pause)
             subject = None if ctx.session.trace is None else ctx.session.trace.subject
             encoded = Encoded(parts, subject)
+            if ctx.session.client_software is not software:
+                encoded.client_software = ctx.session.client_software
             if encoded.size <= _MOST_BYTES:
                 encoded.parts = [b"".join(parts)]
                 self._add(missing[1], generation, encoded)

@@ -70,7 +70,7 @@ class Route(ApiRoute):
         # As in Kafka, bytes after a request are ignored: librdkafka appends three (its issue 5049).
         self.decode = decode_prefix(api.request, version)
         self.inline_bytes = (
-            0 if handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
+            0 if handler.api.cached or handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
         )
         self.is_cached = handler.api.cached
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields

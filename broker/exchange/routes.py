@@ -71,7 +71,8 @@ class Routes:
             return
         self._held_apis = api_keys
         for api_and_version, route in self.opened.items():
-            self._update_hold(route, api_and_version >> 16)
+            if api_and_version >> 16 in FORWARDED:
+                self._update_hold(route, api_and_version >> 16)
         pending, self._pending_forwards = self._pending_forwards, []
         for forwarded in pending:
             forwarded.forward()

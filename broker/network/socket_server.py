@@ -89,6 +89,7 @@ class SocketServer:
             self.endpoints.append(bound)
             given = advertised_by_name.get(bound.name, bound)
             self.broker.endpoints[bound.name] = Endpoint(given.name, given.host, given.port or bound.port)
+            self.broker.cluster.metadata_generation += 1
             connect = partial(self._connection, self.broker.endpoints[bound.name])
             accept = connect if builder is None else partial(builder.accept, connect)
             factory = partial(self._accept, bound.name, accept)

@@ -3,6 +3,8 @@
 Another broker than the expected one returns REBOOTSTRAP_REQUIRED (KIP-1242). Unknown versions get a v0 response with
 UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up to v3, features with a minimum level of
 0 are omitted, since Java clients up to 3.7 reject them (KAFKA-17492).
+
+Equal requests often get a cached response (exchange/response_cache.py).
 """
 
 from sluice.broker.broker import Broker
@@ -19,7 +21,7 @@ from sluice.protocol.apis.api_versions import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-API = served("ApiVersions", "0-5")
+API = served("ApiVersions", "0-5", cached=True)
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 _SOFTWARE_SINCE = 3

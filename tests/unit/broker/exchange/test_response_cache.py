@@ -9,9 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sluice.broker.controller.reassignment import plan
 from sluice.broker.exchange import response_cache
 from sluice.broker.exchange.response_cache import ResponseCache
 from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.leaders import SlowElection
+from sluice.broker.faults.actions.stale_metadata import MetadataLag
 from sluice.broker.faults.actions.wrong_metadata import WrongLeader
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
@@ -19,7 +22,8 @@ from sluice.broker.handlers.topics import metadata
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Endpoint
-from sluice.errors import ClusterError
+from sluice.errors import ClusterError, FaultError
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.codec.compile import decode_in_slices
 from tests.support.faults import add
@@ -36,7 +40,14 @@ def request(*names: str) -> MetadataRequest:
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
-REQUESTS = ((request("a"), 13), (request("a"), 1), (request("a", "b"), 12), (MetadataRequest(topics=None), 12))
+REQUESTS = (
+    (request("a"), 13),
+    (request("a"), 1),
+    (request("a", "b"), 12),
+    (MetadataRequest(topics=None), 12),
+    (ApiVersionsRequest(), 0),
+    (ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4),
+)
 
 
 # -- the same as without the cache -------------------------------------------------------------------------------------
@@ -59,18 +70,20 @@ class Cluster:
         try:
             if change == "start":
                 self.virtual.run(server.start_broker(node_id))
+            elif change == "crash":
+                server.stop_broker(node_id, controlled=False)
             elif change in {"stop", "isolate", "rejoin"}:
                 getattr(server, f"{change}_broker")(node_id)
+            elif change == "feature":
+                cluster.update_features({"group.version": 1 - cluster.features.level("group.version")})
             elif change == "quota":
                 cluster.client_quotas.alter(ANONYMOUS, {"request_percentage": 50.0})
             elif change == "no quota":
                 cluster.client_quotas.alter(ANONYMOUS, {"request_percentage": None})
-            elif change == "rule":
-                self.rules.append(add(self.virtual, Rule("unknown-leader", topic=name)))
             elif change == "no rule" and self.rules:
                 self.rules.pop().remove()
-            elif change == "controller outage":
-                self.rules.append(add(self.virtual, Rule("controller-lost")))
+            elif change in RULES:
+                self.rules.append(add(self.virtual, RULES[change](name, node_id)))
             elif change == "create" and topic is None:
                 self.virtual.topic(name, partitions=2, replicas=2)
             elif topic is None:
@@ -81,7 +94,10 @@ class Cluster:
                 cluster.add_partitions(topic, len(topic.partitions) + 1)
             elif change == "move leader":
                 server.move_leader(name, 0, node_id)
-        except ClusterError:
+            elif change == "reassign":
+                partition = topic.partitions[0]
+                cluster.controller.reassign(partition, plan(partition, (node_id,)))
+        except (ClusterError, FaultError):
             pass
         self.virtual.settle()
 
@@ -113,20 +129,32 @@ class Cluster:
         return [*routes, *self.virtual.journal.events()]
 
 
+RULES: dict[str, Callable[[str, int], Rule]] = {
+    "unknown leader": lambda name, _: Rule("unknown-leader", topic=name),
+    "controller outage": lambda *_: Rule("controller-lost"),
+    "slow elections": lambda *_: Rule(SlowElection(takes="5ms")),
+    "unclean election": lambda name, _: Rule("unclean-election", topic=name),
+    "stale metadata": lambda _, node_id: Rule("stale-metadata", broker=node_id),
+    "metadata lag": lambda _, node_id: Rule(MetadataLag(lag="5ms"), broker=node_id),
+}
 CHANGES = (
-    "create", "create", "delete", "grow", "move leader", "stop", "start", "isolate", "rejoin", "quota", "no quota",
-    "rule", "no rule", "controller outage",
+    "create", "create", "delete", "grow", "move leader", "reassign", "stop", "crash", "start", "isolate", "rejoin",
+    "feature", "quota", "no quota", *RULES, "no rule",
 )  # fmt: skip
 
 
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     st.lists(
         st.tuples(st.sampled_from(CHANGES), st.sampled_from(NAMES), st.sampled_from(NODES)), min_size=1, max_size=8
     )
 )
 @example(changes=[("create", "a", 1), ("grow", "a", 1), ("delete", "a", 1), ("create", "a", 1)])
-@example(changes=[("create", "a", 1), ("quota", "a", 1), ("no quota", "a", 1), ("rule", "a", 1), ("no rule", "a", 1)])
+@example(changes=[("create", "a", 1), ("quota", "a", 1), ("no quota", "a", 1), ("unknown leader", "a", 1)])
+@example(
+    changes=[("create", "a", 1), ("metadata lag", "a", 2), ("crash", "a", 1), ("start", "a", 1), ("feature", "", 1)]
+)
+@example(changes=[("create", "a", 1), ("slow elections", "a", 1), ("move leader", "a", 2), ("reassign", "a", 3)])
 @example(
     changes=[("create", "a", 1), ("move leader", "a", 2), ("isolate", "a", 2), ("create", "b", 1), ("rejoin", "a", 2)]
 )
@@ -171,6 +199,27 @@ def test_equal_requests_of_all_clients_are_handled_once(handled: Handled, broker
     assert handled.count == 2, "versions have different encodings"
 
 
+def recreate(broker: VirtualBroker) -> None:
+    broker.broker.delete_topic(broker.cluster.topics["t"])
+    broker.topic("t", replicas=2)
+
+
+def move_leader(broker: VirtualBroker) -> None:
+    partition = broker.partition()
+    broker.cluster_server.move_leader("t", 0, next(one for one in partition.isr if one != partition.leader))
+
+
+def restart(broker: VirtualBroker) -> None:
+    broker.cluster_server.stop_broker(2)
+    broker.run(broker.cluster_server.start_broker(2))
+    broker.settle()
+
+
+def rejoin(broker: VirtualBroker) -> None:
+    broker.cluster_server.isolate_broker(1)
+    broker.cluster_server.rejoin_broker(1)
+
+
 @pytest.mark.parametrize(
     ("change", "times"),
     [
@@ -179,7 +228,16 @@ def test_equal_requests_of_all_clients_are_handled_once(handled: Handled, broker
         pytest.param(
             lambda broker: broker.cluster.add_partitions(broker.cluster.topics["t"], 2), 2, id="the topic grows"
         ),
-        pytest.param(lambda broker: broker.cluster.controller, 3, id="the controller starts, so leaders may change"),
+        pytest.param(recreate, 2, id="the topic is deleted and created again"),
+        pytest.param(move_leader, 2, id="a leader moves"),
+        pytest.param(lambda broker: broker.cluster_server.stop_broker(2), 2, id="a broker stops"),
+        pytest.param(restart, 2, id="a broker stops and starts"),
+        pytest.param(lambda broker: broker.cluster_server.isolate_broker(1), 3, id="the broker is isolated"),
+        pytest.param(rejoin, 1, id="the broker was isolated, and nothing changed"),
+        pytest.param(lambda broker: add(broker, Rule("controller-lost")), 2, id="the controller is lost"),
+        pytest.param(lambda broker: add(broker, Rule("stale-metadata", broker=1)), 3, id="its metadata is stale"),
+        pytest.param(lambda broker: add(broker, Rule("stale-metadata", broker=1)).remove(), 1, id="it was stale"),
+        pytest.param(lambda broker: add(broker, Rule(Delay(ms="1ms"))).remove(), 1, id="a fault rule has applied"),
         pytest.param(lambda broker: add(broker, Rule(Delay(ms="1ms"))), 3, id="a fault rule applies"),
         pytest.param(
             lambda broker: broker.cluster.client_quotas.alter(ANONYMOUS, {"request_percentage": 50.0}),
@@ -189,8 +247,11 @@ def test_equal_requests_of_all_clients_are_handled_once(handled: Handled, broker
     ],
 )
 def test_change_ends_the_use_of_cached_responses(
-    handled: Handled, broker: VirtualBroker, topic: Topic, change: Callable[[VirtualBroker], object], times: int
+    handled: Handled, change: Callable[[VirtualBroker], object], times: int
 ) -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    broker.topic("t", replicas=2)
+
     def call() -> None:
         broker.client().send(request("t"), 12)
         broker.advance(10)
