@@ -33,7 +33,7 @@ from sluice.text.error_text import expected
 from .client import JournalClient
 from .request_log import RequestLog
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 512 << 10  # with its events, it is in the processor's cache
 _LONGEST_LINE = 16 << 20
 _BATCH = 1000
 _TIMEOUT_MS = 10_000

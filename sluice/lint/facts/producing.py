@@ -5,6 +5,7 @@ A batch is the first one of a Produce request for a partition, of which the jour
 
 from collections import Counter, deque
 from collections.abc import Iterable
+from typing import Any
 
 from sluice.journal_events import ConnectionClosed, ProducedBatch, Request, TopicPartition
 from sluice.lint.clients import host_of
@@ -57,12 +58,11 @@ class Producing(Domain):
     """
 
     def __init__(self) -> None:
-        self.acks: Counter[int] = Counter()
-        self.timeouts_ms: Counter[int] = Counter()
+        self._settings: dict[tuple[Any, Any], int] = {}  # number of requests by acks and timeout_ms, both integers
+        self._compression: dict[str, int] = {}  # a Counter takes longer to change
         self.in_flight = self.unordered = 0
         self.batches = self.idempotent = self.transactional = self.message_sets = self.too_large = 0
         self.records, self.batch_bytes, self.linger_ms = Distribution(), Distribution(), Distribution()
-        self.compression: Counter[str] = Counter()
         self.single, self.small = Burst(_FAST_REQUESTS, _FAST_S), Burst(_FAST_REQUESTS, _FAST_S)
         self.ahead_ms = Distribution()
         self.ahead_records = self.bad_timestamps = 0
@@ -71,6 +71,24 @@ class Producing(Domain):
         self.examples: dict[str, Examples] = {}
         self._in_flight: dict[int, deque[tuple[int, str]]] = {}  # by connection: when responses were written, of what
         self._produced: dict[tuple[str, int], _Produced] = {}
+
+    @property
+    def acks(self) -> Counter[int]:
+        found = Counter[int]()
+        for (acks, _), count in self._settings.items():
+            found[acks] += count
+        return found
+
+    @property
+    def timeouts_ms(self) -> Counter[int]:
+        found = Counter[int]()
+        for (_, timeout_ms), count in self._settings.items():
+            found[timeout_ms] += count
+        return found
+
+    @property
+    def compression(self) -> Counter[str]:
+        return Counter(self._compression)
 
     def handlers(self) -> Handlers:
         return {
@@ -97,10 +115,10 @@ class Producing(Domain):
         sent = event.sent
         acks = sent.get("acks")
         if acks is not None:
-            count = self.acks[acks] = self.acks[acks] + 1  # type: ignore[index]  # an int16 in the request
+            settings = acks, sent["timeout_ms"]
+            count = self._settings[settings] = self._settings.get(settings, 0) + 1
             if acks != -1 and count <= MOST_EXAMPLES:
                 self.examples_of(f"acks={acks}").note(event)
-            self.timeouts_ms[sent["timeout_ms"]] += 1  # type: ignore[index]  # an int32 in the request
         records = self._batches(event)
         if event.error_codes:
             self._refused(event)
@@ -127,7 +145,7 @@ class Producing(Domain):
             total += batch.records
             self.records.add(batch.records)
             self.batch_bytes.add(nbytes)
-            self.compression[batch.compression] += nbytes
+            self._compression[batch.compression] = self._compression.get(batch.compression, 0) + nbytes
             if one.producer_id >= 0:
                 self.idempotent += 1
                 if batch.is_transactional:
