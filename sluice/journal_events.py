@@ -4,12 +4,16 @@ As JSON, an event is an object with its `kind` and all fields of its type, in or
 epoch on a monotonic clock that was set to the wall clock's time at the start of the journal.
 """
 
+from collections.abc import Iterator
 from typing import get_args
 
 import msgspec
 
 # The value of an integer field that does not apply.
 NO_ID = -1
+
+# So many bytes of lines are in the processor's cache together with their events, which halves the time of decoding.
+BLOCK_BYTES = 512 << 10
 
 Value = int | str | bool | list[str]  # of a field in `Request.sent` and `Request.returned`
 
@@ -398,6 +402,15 @@ def decode(data: bytes | str) -> AnyEvent:
 def decode_lines(lines: bytes) -> list[AnyEvent]:
     """Decode events, one per line. Raises msgspec.DecodeError."""
     return _decoder.decode_lines(lines)
+
+
+def blocks_of(lines: bytes) -> Iterator[bytes]:
+    """Cut lines into blocks of about `BLOCK_BYTES`."""
+    begin = 0
+    while begin < len(lines):
+        end = lines.find(b"\n", begin + BLOCK_BYTES) + 1 or len(lines)
+        yield lines[begin:end]
+        begin = end
 
 
 def schema() -> dict[str, object]:

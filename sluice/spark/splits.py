@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from sluice.errors import SluiceError
+from sluice.journal_events import BLOCK_BYTES
 
 _SPLIT_BYTES = 64 << 20
-_BLOCK_BYTES = 4 << 20
 _LONGEST_LINE = 16 << 20
 _SPLIT_ROWS = 1 << 20
 _BATCH_ROWS = 1 << 16
@@ -50,7 +50,7 @@ def blocks(split: Split) -> Iterator[tuple[int, bytes]]:
             position += len(file.readline()) - 1
         while split.form == "gzip" or position < split.end:
             # The last line is read completely, even past the split's end, but no further line.
-            least = _BLOCK_BYTES if split.form == "gzip" else min(_BLOCK_BYTES, split.end - position)
+            least = BLOCK_BYTES if split.form == "gzip" else min(BLOCK_BYTES, split.end - position)
             block = file.read(least)
             if block and not block.endswith(b"\n"):
                 block += file.readline(_LONGEST_LINE)

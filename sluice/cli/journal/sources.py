@@ -26,14 +26,13 @@ from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.errors import ConfigError, SluiceError
-from sluice.journal_events import AnyEvent, decode, decode_lines
+from sluice.journal_events import BLOCK_BYTES, AnyEvent, decode, decode_lines
 from sluice.spark.charges.request_log_line import NotUnderstoodError
 from sluice.text.error_text import expected
 
 from .client import JournalClient
 from .request_log import RequestLog
 
-_BLOCK_BYTES = 512 << 10  # with its events, it is in the processor's cache
 _LONGEST_LINE = 16 << 20
 _BATCH = 1000
 _TIMEOUT_MS = 10_000
@@ -82,7 +81,7 @@ def _of_file(path: str) -> Iterator[Sequence[AnyEvent]]:
 
 def _of_text(name: str, file: IO[bytes]) -> Iterator[Sequence[AnyEvent]]:
     line, log = 1, None
-    while block := file.read(_BLOCK_BYTES):
+    while block := file.read(BLOCK_BYTES):
         if not block.endswith(b"\n"):
             block += file.readline(_LONGEST_LINE)
         if line == 1 and not block.lstrip().startswith(b"{") and b"Completed request:" in block:

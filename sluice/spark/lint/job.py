@@ -21,7 +21,7 @@ import msgspec
 from pyarrow import parquet
 
 from sluice.errors import SluiceError
-from sluice.journal_events import AnyEvent, decode, decode_lines
+from sluice.journal_events import AnyEvent, blocks_of, decode, decode_lines
 from sluice.lint.facts.topics import TopicFacts, Topics
 from sluice.lint.findings import Judged
 from sluice.lint.registry import all_rules
@@ -212,12 +212,13 @@ def _judge(
 
 def _fold(fold: Fold, bundle: Bundle) -> list[tuple[bytes, str]]:
     """Add events to the facts of their clients, or groups; return invalid lines with the reason."""
-    lines, invalid = unpacked(bundle), list[tuple[bytes, str]]()
-    try:
-        events = decode_lines(lines)
-    except msgspec.DecodeError:
-        events = list(_valid(lines, invalid))
-    fold.take(events, bundle.scope)
+    invalid: list[tuple[bytes, str]] = []
+    for block in blocks_of(unpacked(bundle)):
+        try:
+            events = decode_lines(block)
+        except msgspec.DecodeError:
+            events = list(_valid(block, invalid))
+        fold.take(events, bundle.scope)
     return [] if bundle.scope is Scope.GROUP else invalid  # those of a group are also among those of a client
 
 

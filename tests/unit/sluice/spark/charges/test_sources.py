@@ -45,7 +45,7 @@ def test_every_line_is_read_once_for_any_split_size(
     split_bytes: int, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(splits, "_SPLIT_BYTES", split_bytes)
-    monkeypatch.setattr(splits, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(splits, "BLOCK_BYTES", block_bytes)
     file = tmp_path / "a.ndjson"
     file.write_text(lines(12) + "broken\n\n" + lines(3).rstrip("\n"))
     times, quarantined, counts = all_of(file)
@@ -55,7 +55,7 @@ def test_every_line_is_read_once_for_any_split_size(
 
 
 def test_buffered_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splits, "_BLOCK_BYTES", 300)
+    monkeypatch.setattr(splits, "BLOCK_BYTES", 300)
     monkeypatch.setattr(sources, "ROWS_AT_ONCE", 4)
     file = tmp_path / "a.ndjson"
     file.write_text(lines(20))
@@ -75,7 +75,7 @@ def test_buffered_quarantined_lines_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splits, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(splits, "BLOCK_BYTES", 100)
     monkeypatch.setattr(splits, "_LONGEST_LINE", 1000)
     file = tmp_path / "a.log"
     file.write_bytes(b"x" * 5000 + b"\n" + lines(2).encode())
