@@ -6,6 +6,8 @@ out of the line, and parsed once per client. Journals have it in one place; any 
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
@@ -22,7 +24,7 @@ _NO_EVENT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Bundle(NamedTuple):
-    """Lines of some clients or groups of one split, in order, compressed."""
+    """Lines of some clients or groups of one split, those of each in order, compressed."""
 
     scope: Scope
     lines: bytes
@@ -35,7 +37,7 @@ class _Identity(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Routed:
-    """The lines of one split by partition.
+    """The lines of one split by partition, client and group.
 
     events: number of events
     lost: number of events that the journal had lost
@@ -44,7 +46,9 @@ class Routed:
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
-        self._lines: defaultdict[tuple[int, Scope], list[bytes]] = defaultdict(list)
+        # By partition, and there by client or group, whose lines stay together: its facts are then in the cache.
+        self._lines: defaultdict[tuple[int, Scope], defaultdict[str, list[bytes]]]
+        self._lines = defaultdict(partial(defaultdict, list))
         self._of_clients: dict[bytes, list[bytes]] = {}
         self._of_groups: dict[bytes, list[bytes]] = {}
         self.events = self.lost = 0
@@ -73,8 +77,8 @@ class Routed:
 
     def bundles(self) -> Iterator[tuple[int, Bundle]]:
         """Yield the lines of each partition."""
-        for (partition, scope), lines in self._lines.items():
-            packed = bytes(cramjam.zstd.compress(b"\n".join(lines), _ZSTD_LEVEL))
+        for (partition, scope), by_key in self._lines.items():
+            packed = bytes(cramjam.zstd.compress(b"\n".join(chain.from_iterable(by_key.values())), _ZSTD_LEVEL))
             yield partition, Bundle(scope, packed)
 
     def _take_other(self, line: bytes, identity: bytes) -> None:
@@ -104,7 +108,7 @@ class Routed:
         return lines
 
     def _lines_of(self, scope: Scope, key: str) -> list[bytes]:
-        return self._lines[crc32(key.encode()) % self._partitions, scope]
+        return self._lines[crc32(key.encode()) % self._partitions, scope][key]
 
 
 def _is_identity(text: bytes) -> bool:
