@@ -22,23 +22,22 @@ ROOT = Path(__file__).parents[3]
 LINKS = {path.name: path.readlink() for path in (ROOT / "sluice").iterdir() if path.is_symlink()}
 FOLDERS = sorted({path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "sluice", "tests", "tools"})
 
-# Walk folder by folder. Without links, the repository's root is on the package's path, and a recursive walk would
-# find `sluice.sluice` endlessly.
+# Without extras: their import takes seconds, and PySpark may be half installed, by another part of the suite.
 IMPORT_EVERYTHING = """
-import importlib, json, pkgutil, sys
+import importlib, pkgutil, sys
 import sluice
-sys.modules["pyspark"] = None  # which may be half installed, by another part of the suite
-found = list(pkgutil.iter_modules(sluice.__path__[:1], "sluice."))
-for name in {module.name for module in found if module.ispkg} | {f"sluice.{folder}" for folder in sys.argv[1:]}:
-    found += pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}.")
-for module in found:
+extras = ("matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark")
+sys.modules |= dict.fromkeys(extras)
+for module in pkgutil.walk_packages(sluice.__path__, "sluice."):
     if module.name != "sluice.__main__":
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            extras = ("matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark")
             if error.name.partition(".")[0] not in extras:
                 raise
+"""
+PRINT_MODULES = """
+import json, sys
 print(json.dumps({name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)}))
 """
 
@@ -50,8 +49,8 @@ def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return result.stdout
 
 
-def _modules(python: str | Path, cwd: Path, **environment: str) -> dict[str, str]:
-    modules = json.loads(_run(python, "-c", IMPORT_EVERYTHING, *FOLDERS, cwd=cwd, **environment))
+def _modules(python: str | Path, cwd: Path, imports: str = IMPORT_EVERYTHING, **environment: str) -> dict[str, str]:
+    modules = json.loads(_run(python, "-c", imports + PRINT_MODULES, cwd=cwd, **environment))
     assert isinstance(modules, dict)
     return modules
 
@@ -89,8 +88,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a clean environment with the wheel, and dependencies from this environment."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
-    pip = (sys.executable, "-m", "pip", "--python", home / "bin/python")
-    _run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, cwd=home)
+    uv = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--python", home / "bin/python")
+    _run(*uv, "--no-deps", "--no-index", wheel, cwd=home)
     # A plain path in a .pth file: .pth files in that folder, such as the checkout's, are not processed.
     packages = Path(_run(home / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home))
     (Path(str(packages).strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
@@ -173,6 +172,8 @@ def test_clone_without_symlinks_works(tmp_path: Path) -> None:
             shutil.copytree(path, tmp_path / "sluice" / path.name)
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    modules = _modules(sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
+    # Not everything: compiling a copy of all modules takes seconds.
+    imports = "".join(f"import sluice.{folder}\n" for folder in FOLDERS)
+    modules = _modules(sys.executable, tmp_path, imports, PYTHONPATH=str(tmp_path))
     for folder in FOLDERS:
         assert modules[f"sluice.{folder}"] == str(tmp_path / folder / "__init__.py")
