@@ -6,11 +6,12 @@ Without one these tests are skipped.
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from sluice import SyncBroker
 from tests.support import skips
@@ -33,6 +34,10 @@ _FLAGS = [
 # Generous, as the first connection to an admin port loads the HTTP stack, possibly on a busy machine.
 _TIMEOUT_MS = 30_000
 
+_SIZE: ViewportSize = {"width": 1400, "height": 1000}
+
+Scheme = Literal["light", "dark"]
+NewPage = Callable[..., Page]
 OpenPage = Callable[..., Page]
 Connect = Callable[[SyncBroker, str], WireClient]
 
@@ -55,9 +60,43 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def tab(chromium: Browser) -> Page:
+    """The page that most tests share: a browser context starts processes, which takes longer than a test."""
+    return chromium.new_context().new_page()
+
+
 @pytest.fixture
-def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Open the page of a broker in a new browser context with these Playwright options.
+def new_page(chromium: Browser, tab: Page) -> Iterator[NewPage]:
+    """Return the shared page, with a size and a colour scheme; with other options, the page of a new context."""
+    with ExitStack() as stack:
+
+        def new(viewport: ViewportSize = _SIZE, color_scheme: Scheme = "light", **options: object) -> Page:
+            if not options:
+                tab.set_viewport_size(viewport)
+                tab.emulate_media(color_scheme=color_scheme)
+                return tab
+            context = chromium.new_context(viewport=viewport, color_scheme=color_scheme, **options)  # type: ignore[arg-type]  # any option
+            stack.callback(context.close)
+            return context.new_page()
+
+        yield new
+        tab.goto("about:blank")
+
+
+@contextmanager
+def listening(page: Page, **listeners: Callable[..., object]) -> Iterator[None]:
+    """Call functions for events of a page, which other tests use later."""
+    for event, listener in listeners.items():
+        page.on(event, listener)  # type: ignore[call-overload]  # any event
+    yield
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+
+
+@pytest.fixture
+def open_page(new_page: NewPage) -> Iterator[OpenPage]:
+    """Open the page of a broker, with options of `new_page`.
 
     Fails at the end if a script raised an error or the security policy blocked anything.
     """
@@ -65,13 +104,16 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
     with ExitStack() as stack:
 
         def opened(broker: SyncBroker, **options: object) -> Page:
-            context = chromium.new_context(**{"viewport": {"width": 1400, "height": 1000}, **options})  # type: ignore[arg-type]  # any option
-            stack.callback(context.close)
-            page = context.new_page()
+            page = new_page(**options)
             page.set_default_timeout(_TIMEOUT_MS)
-            page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
-            page.on("console", lambda message: _note(problems, message.type, message.text))
+            stack.enter_context(
+                listening(
+                    page,
+                    pageerror=lambda error: problems.append(str(error)),
+                    dialog=lambda dialog: problems.append(f"a dialog: {dialog.message}"),
+                    console=lambda message: _note(problems, message.type, message.text),
+                )
+            )
             assert broker.admin is not None
             page.goto(broker.admin)
             return page

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from sluice.trace.model import Bars, Marks, Trace
 from sluice.trace.page import render
+from tests.browser.conftest import NewPage, listening
 from tests.support import trace_models
 
 _DESKTOP: ViewportSize = {"width": 1400, "height": 900}
@@ -26,20 +27,27 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture
-def open_trace(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
+def open_trace(new_page: NewPage, tmp_path: Path) -> Iterator[Open]:
     """Open the page of a trace; fails at the end if it sent a request, raised an error or printed to the console."""
     problems: list[str] = []
+    files: set[str] = set()
     with ExitStack() as stack:
 
         def opened(trace: Trace, **options: object) -> Page:
             file = tmp_path / f"trace-{len(list(tmp_path.iterdir()))}.html"
             file.write_text(render(trace), encoding="utf-8")
-            context = chromium.new_context(**{"viewport": _DESKTOP, "offline": True, **options})  # type: ignore[arg-type]  # any option
-            stack.callback(context.close)
-            page = context.new_page()
-            page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("console", lambda message: problems.append(message.text))
-            page.on("request", lambda request: problems.append(request.url) if request.url != file.as_uri() else None)
+            files.add(file.as_uri())
+            page = new_page(**{"viewport": _DESKTOP, **options})
+            stack.enter_context(
+                listening(
+                    page,
+                    pageerror=lambda error: problems.append(str(error)),
+                    console=lambda message: problems.append(message.text),
+                    request=lambda request: problems.append(request.url) if request.url not in files else None,
+                )
+            )
+            page.context.set_offline(True)
+            stack.callback(page.context.set_offline, False)
             page.goto(file.as_uri())
             expect(page.locator("html")).to_have_attribute("data-ready", "true")
             return page
