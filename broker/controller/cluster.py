@@ -148,8 +148,9 @@ class Cluster(ClusterState):
 
     def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
         topic.configure(TopicConfig(self.config, own))
+        settings = log_settings(topic.config, self.config)
         for partition in topic.partitions:
-            partition.log.update_config(log_settings(topic.config, self.config, partition.log.name))
+            partition.log.update_config(settings)
         controller = Cluster.controller.if_made(self)
         if controller is not None:
             controller.configured(topic)
@@ -280,9 +281,9 @@ class Cluster(ClusterState):
         partitions: Iterable[PartitionState],
         new_log: Callable[[str, LogConfig, bytes], PartitionLog],
     ) -> None:
+        settings = log_settings(topic.config, self.config)
         for index, state in enumerate(partitions, len(topic.partitions)):
-            name = f"{topic.name}-{index}"
-            log = new_log(name, log_settings(topic.config, self.config, name), topic.topic_id)
+            log = new_log(f"{topic.name}-{index}", settings, topic.topic_id)
             partition = Partition(topic, index, log, state)
             log.has_followers = False
             topic.partitions.append(partition)

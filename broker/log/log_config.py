@@ -53,8 +53,8 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
         return first_timestamp + most_ms - earlier_ms
 
 
-def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """Return the settings of a partition such as "topic-0"."""
+def log_settings(topic: TopicConfig, broker: Config) -> LogConfig:
+    """Return the settings of all partitions of a topic; their logs add their names."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(
@@ -67,7 +67,6 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
             after_max_ms=topic.integer("message.timestamp.after.max.ms"),
             compacted="compact" in topic.names("cleanup.policy"),
             deep_max_bytes=None if walked < 0 else walked,
-            partition=name,
         ),
         segment_bytes=topic.segment_bytes(),
         retention_bytes=topic.integer("retention.bytes"),

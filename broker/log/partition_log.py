@@ -53,8 +53,8 @@ class PartitionLog:
         self._producers = ProducerState(name)
         self._epochs = LeaderEpochs()
         self._error_of: ErrorOf | None = None
+        self.segment_list: SegmentList
         self.update_config(config)
-        self.segment_list = SegmentList()
         if restored is None:
             self._begin()
         else:

@@ -18,6 +18,7 @@ from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
+_CONFIGS_SINCE = 5
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
@@ -105,10 +106,11 @@ def _create(
         return _failed(ctx, requested, created)
     if not validate_only:
         beside.add(created.name)
-    return _created(created)
+    return _created(created, with_configs=ctx.version >= _CONFIGS_SINCE)
 
 
-def _created(topic: Topic) -> api.CreatableTopicResult:
+def _created(topic: Topic, *, with_configs: bool) -> api.CreatableTopicResult:
+    entries = topic.config.entries() if with_configs else ()
     return api.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -121,7 +123,7 @@ def _created(topic: Topic) -> api.CreatableTopicResult:
                 value=setting.value,
                 config_source=CONFIG_SOURCES[setting.source],
             )
-            for setting in topic.config.entries()
+            for setting in entries
         ],
     )
 

@@ -53,7 +53,7 @@ def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeyp
 )
 def test_compression_level_of_a_log(configs: dict[str, str], level: int | None) -> None:
     config = Config.load()
-    assert log_settings(TopicConfig(config, configs), config, "t-0").append.compression_level == level
+    assert log_settings(TopicConfig(config, configs), config).append.compression_level == level
 
 
 def test_empty_log_is_charged_no_memory() -> None:
