@@ -182,6 +182,14 @@ class FrameReader:
         self.end = self._position = end
         return True
 
+    def waiting_frame(self) -> memoryview | None:
+        """Return the next frame if it is whole, without advancing; valid until the next read."""
+        start = self._position + SIZE_BYTES
+        if start > self.filled:
+            return None
+        end: int = start + _unpack_size(self.view, self._position)[0]
+        return self.view[start:end] if start <= end <= self.filled else None
+
     def keep_rest(self) -> bool:
         """Keep the bytes after the current frame; call it after processing all whole frames.
 

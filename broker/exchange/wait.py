@@ -4,10 +4,12 @@ A parked connection is read ahead, so that the end of a client is noticed at onc
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import LastResponse, Outcome, RequestContext, Wait
 from sluice.broker.throttling.verdict import HeldRead
+from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -15,6 +17,7 @@ from sluice.quotas.manager import ClientQuotaManager
 
 from .current_read import CurrentRead
 from .large_requests import LargeRequests
+from .route import Route
 
 
 class Waits:
@@ -38,8 +41,13 @@ class Waits:
     def begin(self, ctx: RequestContext, wait: Wait) -> None:
         """Park or mute the connection, and begin the wait, which may be over at once."""
         if wait.cancel is not None:
-            stop = ctx.session.connection.mute if wait.mutes else ctx.session.connection.park
-            stop(wait.cancel)
+            connection = ctx.session.connection
+            if wait.mutes:
+                connection.mute(wait.cancel)
+            elif wait.on_next is None:
+                connection.park(wait.cancel)
+            else:
+                connection.park(wait.cancel, partial(_show, ctx, wait.on_next))
             if wait.is_unanswered:
                 ctx.session.connection.close_on_eof()
         if wait.begin is not None:
@@ -95,6 +103,24 @@ class Waits:
             self.begin(ctx, outcome)
         else:
             self._respond(ctx, outcome)
+
+
+def _show(ctx: RequestContext, on_next: Callable[[Message], object], frame: memoryview) -> None:
+    """Call `on_next` with the request in a frame if it is small and of the same API and version as the one that waits."""
+    route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
+    header = ctx.session.header
+    body = header.size + route.flexible
+    if not body < len(frame) <= route.inline_bytes:
+        return
+    api_and_version, _, id_as_sent = header.unpack_from(frame)
+    is_same = (api_and_version, id_as_sent) == (route.api_key << 16 | route.version, ctx.session.id_as_sent)
+    if not is_same or (route.flexible and frame[header.size]):  # the latter: tagged fields, which clients do not send
+        return
+    try:
+        request, _ = route.decode(frame, body, len(frame))
+    except RemoteProtocolError:  # raised again when it is handled
+        return
+    on_next(request)
 
 
 class ThrottledConnection(DelayedOperation):

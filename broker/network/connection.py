@@ -45,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         "_ends",
         "_holds_frame",
         "_joins",
+        "_on_frame",
         "_on_lost",
         "_on_made",
         "_out",
@@ -105,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ends = OPEN
         self._holds_frame = False
         self._cancel_wait: Callable[[], object] | None = None
+        self._on_frame: Callable[[memoryview], object] | None = None
         self.owed = 0
         self.on_sent: Callable[[], None] | None = None
         self.peer = "?"
@@ -166,6 +168,7 @@ class Connection(asyncio.BufferedProtocol):
             keeps = self._reader.keep_rest()
             if not (keeps and self._requests is UNANSWERED and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
                 self._pause_reading()
+            self._show_waiting_frame()
         elif complete:
             self.read_ms = self.last_active_ms = self.request_handler.begin_read(self.ctx)
             self._run()
@@ -201,12 +204,21 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- called by the exchange ------------------------------------------------------------------------------------
 
-    def park(self, cancel: Callable[[], object]) -> None:
+    def park(self, cancel: Callable[[], object], on_frame: Callable[[memoryview], object] | None = None) -> None:
         self._requests = self._requests.park
         self._cancel_wait = cancel
+        self._on_frame = on_frame
+
+    def _show_waiting_frame(self) -> None:
+        on_frame = self._on_frame
+        if on_frame is not None:
+            frame = self._reader.waiting_frame()
+            if frame is not None:
+                on_frame(frame)
 
     def unpark(self) -> None:
         self._requests = self._requests.unpark
+        self._on_frame = None
 
     def close_on_eof(self) -> None:
         self._requests = self._requests.never_answer
@@ -318,6 +330,9 @@ class Connection(asyncio.BufferedProtocol):
                 if exchange.clock.monotonic_ms() >= end_ms:
                     spent = True
                     break
+            else:
+                if self._on_frame is not None:
+                    self._turns.add(self._show_waiting_frame)
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
                 self.ctx.route = NO_API  # do not blame the previous request

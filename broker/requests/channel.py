@@ -38,8 +38,8 @@ class Channel(Protocol):
     def is_sending(self) -> bool:
         """Whether responses wait until the client reads."""
 
-    def park(self, cancel: Callable[[], object]) -> None:
-        """Stop handling requests until `resume`; a disconnect calls `cancel`."""
+    def park(self, cancel: Callable[[], object], on_frame: Callable[[memoryview], object] | None = None) -> None:
+        """Stop handling requests until `resume`; a disconnect calls `cancel`, and the next request `on_frame`."""
 
     def unpark(self) -> None:
         """Continue with the parked request; `resume` follows when it is over."""

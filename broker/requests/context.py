@@ -48,13 +48,15 @@ class Wait(Outcome):
         cancel: Called if the connection ends meanwhile; None if nothing is waited for.
         begin: Begins the wait, which ends with `RequestContext.resume`; None if it has begun.
 
+    `on_next` is called with the client's next request if it arrives meanwhile and is of the same API and version.
     A fault rule sets `mutes` if the connection is not read meanwhile, and `is_unanswered` if no response will follow,
     so that the client's half-close ends the connection.
     """
 
-    __slots__ = ("begin", "cancel", "is_unanswered", "mutes")
+    __slots__ = ("begin", "cancel", "is_unanswered", "mutes", "on_next")
 
     def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
+        self.on_next: Callable[[Message], object] | None = None
         self.cancel = cancel
         self.begin = begin
         self.mutes = self.is_unanswered = False

@@ -1,13 +1,19 @@
 """Fetch, key 1, versions 0-18.
 
-Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose: up to
-v2 Kafka also truncates the first batch at the limit; here it is always whole.
+Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose:
+
+- Up to v2 Kafka also truncates the first batch at the limit; here it is always whole.
+- A request that closes the session of a long poll ends it. Java's consumer sends it when it closes, behind its last long
+  poll on the same connection; with Kafka, each `close` waits for up to `fetch.max.wait.ms`.
 
 The steps: read; wait for `min_bytes` (long poll) and read again; charge the quota. If a throttle delays reading
 (KIP-13): wait, charge the size from the index, wait for the throttle time, read, correct the charge.
 """
 
+from functools import partial
+
 from sluice.broker.broker import Broker
+from sluice.broker.replica.fetch_session import FINAL_EPOCH
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.requests.served_api import Charge, served
@@ -37,7 +43,11 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Messag
         fetch.read()
         if fetch.has_read_enough or not waits:
             return fetch if ctx.version >= FORMATS_KNOWN_SINCE else fetch.converted()
-    return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.replicas.fetches, fetch.partitions())
+    delayed = _DelayedFetch(ctx, fetch, request.max_wait_ms)
+    wait = ctx.park(delayed, broker.replicas.fetches, fetch.partitions())
+    if request.session_id:
+        wait.on_next = partial(delayed.end_with_session, request.session_id)
+    return wait
 
 
 class _DelayedFetch(DelayedRequest):
@@ -49,6 +59,11 @@ class _DelayedFetch(DelayedRequest):
 
     def try_complete(self) -> bool:
         return self._fetch.is_ready() and self.force_complete()
+
+    def end_with_session(self, session_id: int, following: Message) -> None:
+        assert isinstance(following, FetchRequest)
+        if following.session_id == session_id and following.session_epoch == FINAL_EPOCH:
+            self.force_complete()
 
     def _respond(self) -> Message | Outcome:
         return self._fetch.finish()

@@ -1,5 +1,6 @@
 """Fetch: long polls, limits, visibility and errors."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
@@ -33,6 +35,75 @@ def test_fetch_waits_max_wait_ms_for_min_bytes(topic: Topic, client: Client, bro
     broker.advance(1)
     response = client.response()
     assert (response.at_ms, fetched(response.message).error_code, fetched_bytes(response.message)) == (500, 0, b"")
+
+
+def session_fetch(session_id: int, session_epoch: int, *, max_wait_ms: int = 0) -> FetchRequest:
+    """Return a request of a session, which fetches the partitions that the session has."""
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, session_id=session_id, session_epoch=session_epoch
+    )
+
+
+@pytest.fixture
+def session_id(topic: Topic, client: Client) -> int:
+    """Return the id of a new session."""
+    opening = fetch(0)
+    opening.session_epoch = 0
+    opened: int = client.call(opening, 12).session_id
+    return opened
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["later", "in the same read"])
+def test_long_poll_ends_when_the_next_request_closes_its_session(
+    session_id: int, client: Client, broker: VirtualBroker, together: bool
+) -> None:
+    poll, close = session_fetch(session_id, 1, max_wait_ms=500), session_fetch(session_id, -1, max_wait_ms=500)
+    if together:
+        client.send_together((poll, 12), (close, 12))
+    else:
+        client.send(poll, 12)
+        broker.advance(100)
+        client.send(close, 12)
+    assert [response.message.error_code for response in client.take_responses()] == [0, 0]
+    assert broker.broker.fetch_sessions.find(session_id) is None
+
+
+@pytest.mark.parametrize(
+    ("session", "epoch", "version"),
+    [
+        pytest.param(0, 2, 12, id="continues the session"),
+        pytest.param(1, -1, 12, id="closes another session"),
+        pytest.param(0, -1, 11, id="is of another version"),
+    ],
+)
+def test_long_poll_continues_if_the_next_request(
+    session_id: int, client: Client, broker: VirtualBroker, session: int, epoch: int, version: int
+) -> None:
+    client.send(session_fetch(session_id, 1, max_wait_ms=500), 12)
+    client.send(session_fetch(session_id + session, epoch), version)
+    broker.advance(499)
+    assert client.take_responses() == []
+    broker.advance(1)
+    assert len(client.take_responses()) == 2
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        pytest.param(lambda client: client.frame(MetadataRequest(), 12), id="a request of another API"),
+        pytest.param(lambda client: client.frame(session_fetch(0, -1), 12)[:-1], id="a part of a request"),
+        pytest.param(lambda _: (20).to_bytes(4) + b"\0\1\0\x0c" + bytes(16), id="a malformed request"),
+    ],
+)
+def test_long_poll_continues_with_other_bytes_behind_it(
+    session_id: int, client: Client, broker: VirtualBroker, following: Callable[[Client], bytes]
+) -> None:
+    client.send(session_fetch(session_id, 1, max_wait_ms=500), 12)
+    client.send_bytes(following(client))
+    broker.advance(499)
+    assert client.take_responses() == []
+    broker.advance(1)
+    assert client.responses
 
 
 def test_fetch_of_available_records_does_not_wait(topic: Topic, client: Client) -> None:
