@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tools.differential.session import Session
 
 Steps = Callable[[Session], None]
+MEMORY, DISK = "in memory", "on disk"
 
 
 class Layout(NamedTuple):
@@ -22,7 +23,7 @@ class Layout(NamedTuple):
     racks: tuple[str, ...] = ()  # one for each broker
     features: tuple[str, ...] = ()  # `name=level` of the new cluster
     name: str = ""
-    on_disk: bool = False  # whether memory alone cannot pass, because brokers restart
+    storages: tuple[str, ...] = (MEMORY, DISK)  # not MEMORY if brokers restart, or if names matter as those of files
 
 
 class Case(NamedTuple):

@@ -200,7 +200,7 @@ class Session:
                 time.sleep(_RETRY_S)
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop or kill the cluster, and start it with its data. The layout needs a name of its own, and `on_disk`."""
+        """Stop or kill the cluster, and start it with its data. The layout needs a name of its own, and DISK alone."""
         self.close()
         self._cluster.restart(kill=kill)
 

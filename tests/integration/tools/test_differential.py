@@ -8,15 +8,14 @@ import pytest
 
 from tools.differential import answers
 from tools.differential.brokers import Sluice, sluice
-from tools.differential.case import Case, Layout, load_cases
+from tools.differential.case import DISK, Case, Layout, load_cases
 
 CASES = list(load_cases().values())
 # The cases of one cluster run one after the other, so they are one test for each storage.
 STORED = [
-    pytest.param(case, on_disk, id=f"{case.name} {'on disk' if on_disk else 'in memory'}")
+    pytest.param(case, storage == DISK, id=f"{case.name} {storage}")
     for case in CASES
-    for on_disk in (False, True)
-    if on_disk or not case.layout.on_disk
+    for storage in case.layout.storages
 ]
 
 

@@ -27,7 +27,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
-from tools.differential.case import Layout, case
+from tools.differential.case import DISK, MEMORY, Layout, case
 from tools.differential.session import SETTLED_WITHIN_S, Session
 
 T = TypeVar("T")
@@ -36,22 +36,24 @@ _NEVER = 24 * 3600 * 1000
 _OFTEN = 100
 
 
-def _layout(name: str, *, check_ms: int, cleaner_ms: int = _NEVER, on_disk: bool = False) -> Layout:
+def _layout(
+    name: str, *, check_ms: int, cleaner_ms: int = _NEVER, storages: tuple[str, ...] = (MEMORY, DISK)
+) -> Layout:
     properties = (
         f"log.initial.task.delay.ms={check_ms}",
         f"log.retention.check.interval.ms={check_ms}",
         f"log.flush.start.offset.checkpoint.interval.ms={_NEVER}",
         f"log.cleaner.backoff.ms={cleaner_ms}",
     )
-    return Layout(properties, name=name, on_disk=on_disk)
+    return Layout(properties, name=name, storages=storages)
 
 
 # With the one, requests see the state before the check; with the other, the state after it.
 NEVER_CHECKED = _layout("never checked", check_ms=_NEVER)
 CHECKED = _layout("checked", check_ms=_OFTEN)
 ONLY_CLEANED = _layout("only cleaned", check_ms=_NEVER, cleaner_ms=_OFTEN)
-RESTARTED = _layout("restarted", check_ms=_NEVER, on_disk=True)
-KILLED_AFTER_A_CHECK = _layout("killed after a check", check_ms=_OFTEN, on_disk=True)
+RESTARTED = _layout("restarted", check_ms=_NEVER, storages=(DISK,))
+KILLED_AFTER_A_CHECK = _layout("killed after a check", check_ms=_OFTEN, storages=(DISK,))
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP = -1, -2, -3
 _SPECIAL_TIMES = (_LATEST, _EARLIEST, _MAX_TIMESTAMP, -4, -5, -6)

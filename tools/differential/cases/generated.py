@@ -15,7 +15,7 @@ from sluice.protocol.apis.offset_commit import (
 )
 from sluice.protocol.uuids import printed_uuid
 from tests.support.records import produce
-from tools.differential.case import Layout, case
+from tools.differential.case import DISK, MEMORY, Layout, case
 from tools.differential.generated import GROUPS, TOPICS, TRANSACTION, Generator, apis
 from tools.differential.session import Session
 
@@ -94,6 +94,5 @@ EXPLAINED = {
 # The feature is 0, and not listed, in a cluster with static controller.quorum.voters, as in these tests.
 _KRAFT = {1: {"* ApiVersions.finalized_features.kraft.version": "sluice acts as a cluster with a dynamic quorum"}}
 for _seed in range(HISTORIES):
-    case(Layout(name=f"generated history {_seed}"), row=f"seed {_seed}", explained=EXPLAINED | _KRAFT.get(_seed, {}))(
-        partial(history, seed=_seed)
-    )
+    _layout = Layout(name=f"generated history {_seed}", storages=((MEMORY, DISK)[_seed % 2],))
+    case(_layout, row=f"seed {_seed}", explained=EXPLAINED | _KRAFT.get(_seed, {}))(partial(history, seed=_seed))

@@ -31,7 +31,7 @@ from tests.support.topic_requests import (
     Use,
     add_offsets_to_txn,
 )
-from tools.differential.case import Layout, case
+from tools.differential.case import DISK, Layout, case
 from tools.differential.session import Session
 
 METADATA = "__cluster_metadata"
@@ -271,7 +271,7 @@ _WITHOUT_COORDINATORS = [
 _JOURNAL = {"*.__sluice_journal*": "the topic of sluice's journal is read-only for clients, as Kafka's internal topics"}
 
 
-@case(Layout(name="names without a topic"), explained=_JOURNAL)
+@case(Layout(name="names without a topic", storages=(DISK,)), explained=_JOURNAL)
 def names_without_a_topic(session: Session) -> None:
     ready(session)
     names = _Names(session, UNCREATABLE | ORDINARY, "missing")
@@ -287,7 +287,7 @@ def names_that_no_topic_can_have(session: Session) -> None:
     session.note("topics", names.existing())
 
 
-@case(Layout(name="names with a topic"), explained=_JOURNAL)
+@case(Layout(name="names with a topic", storages=(DISK,)), explained=_JOURNAL)
 def names_with_a_topic(session: Session) -> None:
     ready(session)
     ordinary = _Names(session, ORDINARY, "ordinary")
@@ -320,7 +320,7 @@ def names_that_collide_in_metrics_or_differ_by_case(session: Session) -> None:
     session.note("topics", _Names(session, {name: name for name in names}, "collide").existing())
 
 
-@case(Layout(name="names and a restart", on_disk=True), explained=_JOURNAL)
+@case(Layout(name="names and a restart", storages=(DISK,)), explained=_JOURNAL)
 def names_and_a_restart(session: Session) -> None:
     ready(session)
     session.create_topic(_KEPT, configs={"retention.ms": "-1"})
