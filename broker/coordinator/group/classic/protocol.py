@@ -360,10 +360,10 @@ class ClassicProtocol:
             group.sync_timer.cancel()
         group.transition_to(PREPARING_REBALANCE, self._runtime.now_ms())
         self._runtime.state_journal.record_change(group)
-        if group.is_in_initial_rebalance:
+        if group.is_in_initial_rebalance and self._initial_delay_ms:  # 0 needs no timer, which ends a millisecond later
             remaining_ms = max(group.rebalance_timeout_ms - self._initial_delay_ms, 0)
             self._wait_for_more(group, self._initial_delay_ms, remaining_ms)
-        elif group.has_all_joined:
+        elif group.is_in_initial_rebalance or group.has_all_joined:
             return self._complete_join(group)
         else:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
