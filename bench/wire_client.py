@@ -86,11 +86,11 @@ class Client:
             os.kill(self.pid, signal.SIGCONT)
 
 
-def frame(request: Message, version: int) -> bytes:
+def frame(request: Message, version: int, client_id: str = CLIENT_ID) -> bytes:
     """Return a request as bytes: size, header, body."""
     api = api_of(type(request))
     parts: list[bytes | memoryview] = []
-    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=CLIENT_ID)
+    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=client_id)
     encoder(RequestHeader, api.request_header_version(version))(header, parts)
     encoder(type(request), version)(request, parts)
     body = b"".join(parts)

@@ -97,15 +97,25 @@ class ClientQuotaManager:
         assert bound is None or bound >= 0.0, f"quota for {entity}: expected 0 or more, got {bound}"
         self.rules.set(entity, bound)
         self.quotas_enabled = bool(self.rules)
-        self.hold_to_limits()
+        if self.rules.is_fixed and isinstance(entity.user, str | None) and isinstance(entity.client_id, str | None):
+            # As in Kafka, only the sensor of this name: there may be many others.
+            self._sensors_by_client.clear()
+            bucket = entity.user, entity.client_id
+            if bucket in self._sensors:
+                self._hold_to_limit(bucket, self._sensors[bucket])
+        else:
+            self.hold_to_limits()
 
     def hold_to_limits(self) -> None:
         """Apply the current limits to all sensors; recorded use is kept."""
         self._sensors_by_client.clear()
         for bucket, sensors in self._sensors.items():
-            bound = self._bound(bucket)
-            sensors.quota.hold_to(bound)
-            sensors.largest = self._largest(bound)
+            self._hold_to_limit(bucket, sensors)
+
+    def _hold_to_limit(self, bucket: Bucket, sensors: ClientSensors) -> None:
+        bound = self._bound(bucket)
+        sensors.quota.hold_to(bound)
+        sensors.largest = self._largest(bound)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Charge `value`, also above the quota; return the throttle time in ms.

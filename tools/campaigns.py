@@ -340,6 +340,14 @@ TABLE = (
         "python -m bench.overload",
     ),
     Campaign(
+        "growth",
+        "measure CPU time and memory with many partitions, topics, groups, connections, quotas, rules, ACLs and events",
+        "4 minutes",
+        "after a change of what a request looks up, and before a release; ARGS: --only groups",
+        'python -m bench.growth "$@"',
+        needs="Linux; 20,000 open files",
+    ),
+    Campaign(
         "peers",
         "compare with Kafka, kfake and librdkafka's mock",
         "30 minutes",

@@ -180,17 +180,17 @@ class _Member(NamedTuple):
     generation_id: int
 
 
-def _join(client: Client, group_id: str) -> _Member:
+def join(client: Client, group_id: str) -> _Member:
     """Join a new group as its only member."""
     protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
-    join = JoinGroupRequest(
+    request = JoinGroupRequest(
         group_id=group_id,
-        session_timeout_ms=60_000,
+        session_timeout_ms=600_000,
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
         protocols=protocols,
     )
-    joined = client.call(join, 3)
+    joined = client.call(request, 3)
     member = _Member(group_id, joined.member_id, joined.generation_id)
     client.call(SyncGroupRequest(**member._asdict()), 3)
     return member
@@ -208,12 +208,12 @@ def _first_second(sequence: str) -> Callable[[Client, int], Callable[[], None]]:
 
 
 def _heartbeats(client: Client, count: int) -> list[bytes]:
-    member = _join(client, client.new_name())
+    member = join(client, client.new_name())
     return [frame(HeartbeatRequest(**member._asdict()), 4)] * count
 
 
 def _commits(client: Client, count: int) -> list[bytes]:
-    member = _join(client, client.new_name())
+    member = join(client, client.new_name())
 
     def commit(offset: int) -> OffsetCommitRequest:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)

@@ -1,0 +1,251 @@
+"""The campaign `growth`: the CPU time of a request, and the memory, of a broker that holds more and more.
+
+Each curve fills a broker step by step, and measures requests after each step: of the things themselves (a partition, a
+group), spread over all of them, and the same Produce as with an empty broker. The figure is the least of several laps,
+which other processes on the machine change least. The broker runs with this Python.
+"""
+
+import argparse
+import json
+import resource
+import socket
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from bench.instructions.requests import join
+from bench.wire_client import CLIENT_ID, Client, frame, receive, server
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.record import Record
+
+# A Produce to a broker with much in it may take this much longer than to an empty one. The search among ACLs is
+# logarithmic.
+_MOST = 1.15
+_LAPS, _REQUESTS, _IN_FLIGHT = 25, 640, 16
+_TOPIC = "produced"  # of the Produce that each curve measures
+_PARTITIONS_OF_TOPIC = 1_000
+_AT_ONCE = 1_000  # topics, quotas and ACLs in one request
+_RULES_AT_ONCE = 100
+_HIGH_QUOTA = 1e12
+_AUTHORIZER = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found=true",
+)
+
+
+class Broker:
+    """The measured process, a client, and what a curve has made so far."""
+
+    def __init__(self, pid: int, port: int, admin: str) -> None:
+        self.pid = pid
+        self.client = Client(pid, port)
+        self.admin = admin
+        self.random = Random(0)
+        self.frames: list[bytes] = []  # requests of the things that a curve has made
+        self.kept: list[socket.socket] = []
+
+    def send(self, frames: list[bytes]) -> None:
+        """Send requests, several in flight; wait for the responses."""
+        for start in range(0, len(frames), _IN_FLIGHT):
+            block = frames[start : start + _IN_FLIGHT]
+            self.client.socket.sendall(b"".join(block))
+            for _ in block:
+                receive(self.client.socket)
+
+    def cpu_us(self, frames: list[bytes]) -> float:
+        """Return the least CPU time of one of these requests, which are sent in turn."""
+        laps = []
+        for _ in range(_LAPS):
+            chosen = self.random.choices(frames, k=_REQUESTS)
+            began = self._cpu_ns()
+            self.send(chosen)
+            laps.append(self._cpu_ns() - began)
+        return min(laps[1:]) / _REQUESTS / 1e3
+
+    def _cpu_ns(self) -> int:
+        return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0])  # of the event loop's thread
+
+    @property
+    def resident_bytes(self) -> int:
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+# -- what a broker holds: each function adds the things from number `first` to `end` -----------------------------------
+
+
+def _produce(topic: str, index: int = 0, client_id: str = CLIENT_ID) -> bytes:
+    batch = build_batch([Record(0, 1_700_000_000_000, None, bytes(100), ())])
+    topics = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=index, records=batch)])]
+    return frame(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics), 12, client_id)
+
+
+def _create(broker: Broker, topics: dict[str, int]) -> None:
+    creatable = [CreatableTopic(name=name, num_partitions=n, replication_factor=1) for name, n in topics.items()]
+    broker.client.call(CreateTopicsRequest(topics=creatable, timeout_ms=60_000), 5)
+
+
+def _partitions(broker: Broker, first: int, end: int) -> None:
+    for number in range(first, end, _PARTITIONS_OF_TOPIC):
+        _create(broker, {f"wide-{number}": _PARTITIONS_OF_TOPIC})
+        broker.frames += [_produce(f"wide-{number}", index) for index in range(0, _PARTITIONS_OF_TOPIC, 100)]
+
+
+def _topics(broker: Broker, first: int, end: int) -> None:
+    for start in range(first, end, _AT_ONCE):
+        names = [f"topic-{number}" for number in range(start, min(start + _AT_ONCE, end))]
+        _create(broker, dict.fromkeys(names, 1))
+        broker.frames += [frame(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12) for name in names]
+
+
+def _groups(broker: Broker, first: int, end: int) -> None:
+    """Create groups with a member and a committed offset each."""
+    for _ in range(first, end):
+        member = join(broker.client, broker.client.new_name())
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        commit = OffsetCommitRequest(
+            group_id=member.group_id,
+            generation_id_or_member_epoch=member.generation_id,
+            member_id=member.member_id,
+            topics=[OffsetCommitRequestTopic(name=_TOPIC, partitions=[partition])],
+        )
+        broker.client.call(commit, 8)
+        broker.frames += [frame(HeartbeatRequest(**member._asdict()), 4), frame(commit, 8)]
+
+
+def _connections(broker: Broker, first: int, end: int) -> None:
+    hello = frame(ApiVersionsRequest(), 0)
+    for _ in range(first, end):
+        broker.kept.append(connection := broker.client.connect())
+        connection.sendall(hello)
+        receive(connection)
+
+
+def _quotas(broker: Broker, first: int, end: int) -> None:
+    """Set quotas of client ids, first that of this client; each of the others sends a request."""
+    ops = [OpData(key="producer_byte_rate", value=_HIGH_QUOTA)]
+    ids = [f"client-{number}" if number else CLIENT_ID for number in range(first, end)]
+    for start in range(0, len(ids), _AT_ONCE):
+        entities = [[EntityData(entity_type="client-id", entity_name=each)] for each in ids[start : start + _AT_ONCE]]
+        entries = [EntryData(entity=entity, ops=ops) for entity in entities]
+        broker.client.call(AlterClientQuotasRequest(entries=entries), 1)
+    broker.frames += [_produce(_TOPIC, client_id=each) for each in ids]
+    broker.send(broker.frames[first:end])
+
+
+def _rules(broker: Broker, first: int, end: int) -> None:
+    """Add fault rules for Produce to other topics."""
+    action = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
+    for start in range(first, end, _RULES_AT_ONCE):
+        numbers = range(start, min(start + _RULES_AT_ONCE, end))
+        faults = [{"api": "Produce", "topic": f"other-{number}", "action": action} for number in numbers]
+        body = json.dumps({"faults": faults}).encode()
+        request = urllib.request.Request(f"{broker.admin}/api/v1/faults", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as response:
+            response.read()
+
+
+def _acls(broker: Broker, first: int, end: int) -> None:
+    """Allow users of topics, half of them by prefix; the measured topic has none, so that all are considered."""
+    for start in range(first, end, _AT_ONCE):
+        creations = [
+            AclCreation(
+                resource_type=2,
+                resource_name=f"topic-{number}",
+                resource_pattern_type=3 + number % 2,
+                principal=f"User:{number}",
+                host="*",
+                operation=4,
+                permission_type=3,
+            )
+            for number in range(start, min(start + _AT_ONCE, end))
+        ]
+        broker.client.call(CreateAclsRequest(creations=creations), 2)
+
+
+def _events(broker: Broker, first: int, end: int) -> None:
+    broker.send([_produce(_TOPIC)] * (end - first))
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+class Curve(NamedTuple):
+    """What a broker holds, up to which number, how more of it is made, and what its own requests are called."""
+
+    things: str
+    most: int
+    add: Callable[[Broker, int, int], None]
+    requests: str = ""
+    overrides: tuple[str, ...] = ()
+    bound: float = _MOST  # of the last Produce, in those with an empty broker
+
+
+CURVES = (
+    Curve("partitions", 100_000, _partitions, "Produce to some"),
+    Curve("topics", 10_000, _topics, "Metadata of each"),
+    Curve("groups", 10_000, _groups, "Heartbeat, OffsetCommit"),
+    Curve("connections", 19_000, _connections),
+    Curve("quotas", 10_000, _quotas, "Produce of each client"),
+    Curve("rules", 1_000, _rules),
+    Curve("ACLs", 10_000, _acls, overrides=_AUTHORIZER, bound=2.0),
+    Curve("events of the journal", 1_000_000, _events, overrides=("sluice.journal.events=1000000",)),
+)
+_STEPS = 3  # each of ten times as many
+
+
+def _measure(curve: Curve) -> bool:
+    """Print a line for each step; return whether the last Produce takes too long."""
+    overrides = ("group.initial.rebalance.delay.ms=0", *curve.overrides)
+    arguments = [word for one in overrides for word in ("--override", one)]
+    with server("sluice", "serve", "--port", "0", "--admin-port", "0", *arguments) as (pid, line):
+        ready = json.loads(line.split(" ", 1)[1])
+        broker = Broker(pid, int(ready["bootstrap"].rpartition(":")[2]), ready["admin"])
+        _create(broker, {_TOPIC: 1})
+        broker.cpu_us([_produce(_TOPIC)])  # so that all is imported
+        made, ratio, empty_us = 0, 1.0, 0.0
+        for number in (0, *(curve.most // 10**step for step in reversed(range(_STEPS)))):
+            before = broker.resident_bytes
+            curve.add(broker, made, number)
+            each = f"{(broker.resident_bytes - before) / (number - made):9,.0f} bytes each" if number else ""
+            made = number
+            produce_us = broker.cpu_us([_produce(_TOPIC)])
+            empty_us = empty_us or produce_us
+            ratio = produce_us / empty_us
+            own = f"{curve.requests} {broker.cpu_us(broker.frames):.1f} us" if number and curve.requests else ""
+            print(
+                f"{curve.things:<22} {number:>9,} Produce {produce_us:5.1f} us x{ratio:4.2f} {each:<22} {own}",
+                flush=True,
+            )
+        for kept in broker.kept:
+            kept.close()
+    return ratio > curve.bound
+
+
+def main() -> None:
+    """Measure each curve; exit with 1 if a Produce takes too long at the end of one."""
+    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser.add_argument("--only", default="", help="text that the names of the curves contain")
+    only = parser.parse_args().only
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    above = [_measure(curve) for curve in CURVES if only in curve.things]
+    sys.exit(int(any(above)))
+
+
+if __name__ == "__main__":
+    main()
