@@ -78,7 +78,7 @@ class ClusterState:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0
-        self.metadata_generation = 0  # counts the changes of what ApiVersions and Metadata return
+        self.metadata_generation = 0  # counts the changes of what Metadata returns
         self.metadata = self.new_metadata()
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         # Whether new partitions need no controller until a broker or replica fails.
@@ -154,7 +154,6 @@ class ClusterState:
         if not failed:
             for name, level in levels.items():
                 self.features.set_level(name, level)
-                self.metadata_generation += 1
         return failed
 
     def new_producer_ids(self, node_id: int) -> range:

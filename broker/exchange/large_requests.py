@@ -45,6 +45,10 @@ class LargeRequests:
         if cached is not None:
             self._send(ctx, cached.parts, cached.size)  # no quota charges it
             return
+        if end - start <= route.unsliced_bytes:
+            request, _ = route.decode(view, start, end)
+            self._handle(ctx, route, request)
+            return
         decode = decode_single(API_KEYS[route.api_key].request, route.version)
         usual = None if decode is None else decode(view, start, end)
         if usual is not None:

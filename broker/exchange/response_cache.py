@@ -1,8 +1,8 @@
 """Encoded responses of a broker to ApiVersions and Metadata. All clients of a topic send the same requests.
 
-A response follows from the body of the request, the listener, and the metadata of the cluster. The first response after
-a change of them is encoded again: a topic, partition, leader, replica, ISR, broker, feature, or the reach of the
-controller (`ClusterState.metadata_generation`). No response is cached
+A response follows from the body of the request, the listener, and the state of the cluster, whose changes are counted:
+for ApiVersions those of the features; for Metadata those of topics, partitions, leaders, replicas, ISRs, brokers, and
+the reach of the controller (`ClusterState.metadata_generation`). No response is cached
 
 - of a broker that sees older metadata: it is isolated, or has a `MetadataImage`
 - if there is an authorizer, a request quota (KIP-124), or a fault rule for the API
@@ -12,6 +12,7 @@ from sluice.broker.broker import Broker, Handle
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.route import Encode
 from sluice.broker.requests.trace import RequestSubject
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message, free_arrays
 
@@ -27,9 +28,12 @@ _Key = tuple[Route, str, str, bytes]
 
 
 class Encoded(Outcome):
-    """A response that is encoded already, what its request is about, and the client software that it names."""
+    """A response that is encoded already, what its request is about, and the client software that it names.
 
-    __slots__ = ("client_software", "parts", "size", "subject")
+    `generation` is that of the state of the cluster from which it was made.
+    """
+
+    __slots__ = ("client_software", "generation", "parts", "size", "subject")
     throttle_time_ms = 0  # not set here, by a quota
 
     def __init__(self, parts: Parts, subject: RequestSubject | None) -> None:
@@ -37,6 +41,7 @@ class Encoded(Outcome):
         self.size = sum(map(len, parts))
         self.subject = subject
         self.client_software: tuple[str, str] | None = None
+        self.generation = 0
 
 
 def encoding_unless_kept(encode: Encode) -> Encode:
@@ -58,7 +63,6 @@ class ResponseCache:
         self._quotas = broker.throttler.quotas
         self._responses: dict[_Key, Encoded] = {}
         self._bytes = 0
-        self._generation = 0  # of the metadata in the responses
         # The last request without a cached response; if it is suspended, another one takes its place.
         self._missing: tuple[RequestContext, _Key] | None = None
 
@@ -70,7 +74,7 @@ class ResponseCache:
         listener = ctx.session.connection.advertised
         key = route, listener.name, listener.host, bytes(view[start:end])
         found = self._responses.get(key)
-        if found is None or self._cluster.metadata_generation != self._generation:
+        if found is None or found.generation != self._generation(route):
             self._missing = ctx, key
             return None
         if ctx.session.trace is not None:
@@ -78,6 +82,10 @@ class ResponseCache:
         if found.client_software is not None:
             ctx.session.set_client_software(*found.client_software)
         return found
+
+    def _generation(self, route: Route) -> int:
+        is_of_features = route.api_key == ApiKey.API_VERSIONS
+        return self._cluster.features.epoch if is_of_features else self._cluster.metadata_generation
 
     def _is_disabled(self, route: Route) -> bool:
         broker = self._broker
@@ -94,11 +102,12 @@ class ResponseCache:
 
         def handle_and_keep(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
             missing, self._missing = self._missing, None
-            generation, software = broker.cluster.metadata_generation, ctx.session.client_software
+            if missing is None or missing[0] is not ctx:
+                return handle(ctx, request, broker)
+            route = missing[1][0]
+            generation, software = self._generation(route), ctx.session.client_software
             outcome = handle(ctx, request, broker)
-            if missing is None or missing[0] is not ctx or not isinstance(outcome, Message):
-                return outcome
-            if ctx.error_code or self._is_disabled(missing[1][0]):
+            if not isinstance(outcome, Message) or ctx.error_code or self._is_disabled(route):
                 return outcome
             parts = ctx.encode(outcome)
             if ctx.long is not None and ctx.long.suspended:
@@ -109,18 +118,21 @@ class ResponseCache:
                 encoded.client_software = ctx.session.client_software
             if encoded.size <= _MOST_BYTES:
                 encoded.parts = [b"".join(parts)]
-                self._add(missing[1], generation, encoded)
+                encoded.generation = generation
+                self._add(missing[1], encoded)
             return encoded
 
         return handle_and_keep
 
-    def _add(self, key: _Key, generation: int, encoded: Encoded) -> None:
-        """Keep a response that was made of metadata of this generation."""
+    def _add(self, key: _Key, encoded: Encoded) -> None:
+        """Keep a response; it replaces an outdated one to an equal request."""
         size = len(key[-1]) + encoded.size
-        if generation != self._generation or self._bytes + size > _MOST_BYTES:
+        before = self._responses.pop(key, None)
+        if before is not None:
+            self._bytes -= len(key[-1]) + before.size
+        if self._bytes + size > _MOST_BYTES:
             self._responses.clear()
             self._bytes = 0
-            self._generation = generation
         if size <= _MOST_BYTES:
             self._responses[key] = encoded
             self._bytes += size

@@ -56,6 +56,7 @@ class Route(ApiRoute):
         "latency_sum_s",
         "pack_head",
         "requests",
+        "unsliced_bytes",
     )
 
     def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
@@ -69,10 +70,10 @@ class Route(ApiRoute):
         self.about: Reader  # extracts the subject of a request; set only with a journal
         # As in Kafka, bytes after a request are ignored: librdkafka appends three (its issue 5049).
         self.decode = decode_prefix(api.request, version)
-        self.inline_bytes = (
-            0 if handler.api.cached or handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
-        )
         self.is_cached = handler.api.cached
+        is_list = handler.api.name in _LISTS
+        self.unsliced_bytes = 0 if is_list else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
+        self.inline_bytes = 0 if self.is_cached else self.unsliced_bytes  # larger requests go to `LargeRequests`
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         head = _HEADS[api.response_header_version(version)]
         self.pack_head = head.pack
