@@ -68,6 +68,24 @@ _STALL_ROWS = [
         "pauses of the JVM's collector",
     ],
 ]
+_GROWTH = """\
+## What a broker holds
+
+`tools/campaign run growth` measures the memory of each thing that a broker holds, and the CPU time of a Produce of one
+record to another topic, compared with that of an empty broker. No request takes time in proportion to what the broker
+holds. The figures are from CPython 3.11.7 on two cores that other work shares; they vary by a tenth. Connections end at
+19,000, because the system allowed 20,000 open files.
+"""
+_GROWTH_ROWS = [
+    ["partitions", "100,000", "2.2 KB", "1.07", ""],
+    ["topics of one partition", "10,000", "4.0 KB", "1.11", ""],
+    ["groups with a member and an offset", "10,000", "4.2 KB", "1.06", ""],
+    ["connections", "19,000", "4.1 KB", "1.04", ""],
+    ["quotas of clients that send requests", "10,000", "2.6 KB", "1.14", "this client has a quota, too"],
+    ["fault rules of other topics", "1,000", "6.1 KB", "1.21", "1.16 with ten"],
+    ["ACLs", "10,000", "0.7 KB", "1.15", "compared with an authorizer without ACLs"],
+    ["events of the journal", "1,000,000", "0.8 KB", "1.33", "each then replaces the oldest; 1.0 up to 100,000"],
+]
 _OVERLOAD = """\
 ## Many clients
 
@@ -247,7 +265,8 @@ def page() -> str:
         parts += [f"## {title}\n", table(("what", "bound", "at the bound", "Kafka"), rows)]
     stalls = table(("request", "CPU time in one piece", "Kafka"), _STALL_ROWS)
     overload = table(["load", "memory", "a new client is served within"], _OVERLOAD_ROWS)
-    return "\n".join([*parts, _OVERLOAD, overload, _STALLS, stalls, _TAIL])
+    growth = table(["what", "number", "memory of each", "CPU time of a Produce", ""], _GROWTH_ROWS)
+    return "\n".join([*parts, _GROWTH, growth, _OVERLOAD, overload, _STALLS, stalls, _TAIL])
 
 
 def _bound(bound: str) -> str:
