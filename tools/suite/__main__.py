@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from tools.suite.clients import CLIENTS
-from tools.suite.processes import SLUICE, cpu_s, running
+from tools.suite.processes import SLUICE, NotReadyError, cpu_s, running
 
 _SECONDS_PER_TEST = 4  # a client that needs more does not work with the broker
 _EMBEDDED = ("new", "reset")
@@ -37,6 +37,16 @@ def run_cell(client: str, name: str, broker: str, tests: int) -> Row:
     return figures | {"broker": name}
 
 
+def run_with_process(client: str, name: str, command: str, tests: int) -> Row:
+    try:
+        with running(command) as (bootstrap, pid):
+            before_s = cpu_s(pid)
+            row = run_cell(client, name, bootstrap, tests)
+            return row | {"broker_cpu_s": round(cpu_s(pid) - before_s, 3)}
+    except NotReadyError as problem:
+        return {"client": client, "broker": name, "problem": str(problem)}
+
+
 def measure(arguments: argparse.Namespace) -> Iterator[Row]:
     commands = {"process": SLUICE} | dict(one.split("=", 1) for one in arguments.commands)
     names = [*_EMBEDDED, *commands]
@@ -47,10 +57,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
                 if name in _EMBEDDED:
                     row = run_cell(client, name, name, arguments.tests)
                 else:
-                    with running(commands[name]) as (bootstrap, pid):
-                        before_s = cpu_s(pid)
-                        row = run_cell(client, name, bootstrap, arguments.tests)
-                        row["broker_cpu_s"] = round(cpu_s(pid) - before_s, 3)
+                    row = run_with_process(client, name, commands[name], arguments.tests)
                 yield row | {"repetition": repetition}
 
 

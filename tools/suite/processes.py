@@ -17,6 +17,10 @@ _POLL_S = 0.01
 _TICKS = sysconf("SC_CLK_TCK")
 
 
+class NotReadyError(Exception):
+    """A broker has ended, or accepts no connections."""
+
+
 @contextmanager
 def running(command: str) -> Iterator[tuple[str, int]]:
     """Run a broker; yield its bootstrap address and its pid.
@@ -38,9 +42,15 @@ def running(command: str) -> Iterator[tuple[str, int]]:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+    """Return a free port; the next one is free, too, for Kafka's controller."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port: int = listener.getsockname()[1]
+            try:
+                socket.create_server(("127.0.0.1", port + 1)).close()
+            except OSError:
+                continue
+        return port
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", out: Path, port: int) -> str:
@@ -55,7 +65,7 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", out: Path, port: int) 
             time.sleep(_POLL_S)
         else:
             return f"127.0.0.1:{port}"
-    raise SystemExit(f"suite: {process.args!r}: not ready")
+    raise NotReadyError(f"not ready: {process.args!r}")
 
 
 def cpu_s(pid: int) -> float:
