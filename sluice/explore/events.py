@@ -21,6 +21,7 @@ from sluice.broker.faults.rule import Rule
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, FollowerLag, Partition
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.client.consumer import Consumer
+from sluice.embedded.broker import CLIENT_ID
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.entities import reader_of
 from sluice.protocol.errors import ErrorCode
@@ -30,8 +31,11 @@ from .processes import Processes
 
 # The client id of clients that explore itself runs; their requests are no points.
 OWN_ID = "sluice-explore"
-# Longer than sluice.election.delay.ms (9 s): the controller elects other leaders first.
-DOWN_S = 12.0
+# Those, and `Broker.client`.
+OWN_CLIENTS = frozenset((OWN_ID, CLIENT_ID))
+# Other leaders are elected first. Shorter than in reality (9 s), where runs would last longer.
+ELECTION_MS = 2000
+DOWN_S = 5.0
 SECOND_MEMBER_S = 10.0
 CLOCK_JUMP_S = 3600.0
 _SLOW_DISK = "500ms"

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from sluice import testing
-from sluice.embedded.broker import CLIENT_ID, Broker
+from sluice.embedded.broker import Broker
 from sluice.embedded.traces import started
 from sluice.errors import DeadlockError, RunawayError, WaitTimeoutError
 from sluice.virtual_time.runner import run_in
 
-from .events import OWN_ID
+from .events import ELECTION_MS, OWN_CLIENTS
 from .history import History, Point
 from .injection import Injection
 from .invariants import Invariant, NoLeaks
@@ -26,7 +26,6 @@ from .run import Run
 Program = Callable[[Run], Coroutine[Any, Any, object]]
 # More than any wait of clients with default settings: delivery.timeout.ms and max.poll.interval.ms are minutes.
 _LIMIT_S = 1800.0
-_OWN_CLIENTS = frozenset((CLIENT_ID, OWN_ID))
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -100,8 +99,8 @@ async def _run(program: Program, schedule: Schedule, options: Options, held: lis
     order = Order(schedule.order, options.seed)
     try:
         async with Broker(options.brokers, config=_config(options), seed=options.seed) as broker:
-            order.apply(loop, broker)
             run = Run(broker, lambda host: order.start_host(host, network), dict(schedule.sizes))
+            order.apply(loop, run)
             hits = run.inject(schedule.injections)
             error = await _error_of(program, run, options.invariants)
             missed = [each for each, has_hit in zip(schedule.injections, hits, strict=True) if not has_hit()]
@@ -120,6 +119,7 @@ def _config(options: Options) -> Mapping[str, str | float | bool]:
         "broker.rack": "a",
         "default.replication.factor": replicas,
         "min.insync.replicas": max(1, replicas - 1),
+        "sluice.election.delay.ms": ELECTION_MS,
     }
     return {**defaults, **options.config}
 
@@ -145,7 +145,7 @@ async def _error_of(program: Program, run: Run, invariants: Sequence[Invariant])
 
 
 def _outcome(run: Run, error: str, missed: Sequence[Injection], schedule: Schedule) -> Outcome:
-    history = History(run.broker.journal.events(), _OWN_CLIENTS, run.began_ns)
+    history = History(run.broker.journal.events(), OWN_CLIENTS, run.began_ns)
     happened = [*run.happened, *history.happened]
     hit = {(each.client_id, each.api, each.nth): each for each in schedule.injections if each not in missed}
     noted = {text for _, _, text in run.happened}

@@ -1,30 +1,37 @@
 """The guided strategy: failures at points of earlier runs, and variations of runs that reached new states.
 
 The points of a run are divided by client, API and previous request: those between a Fetch and an OffsetCommit, for
-example. Each kind of failure is first tried at one point of each API, those of requests that change something first.
-Then it is tried at other points, in states of the cluster that it has not hit yet. Kinds of failures that led to new
-states are preferred.
+example. Each kind of failure is first tried at one point of each API, then at other points, in states of the cluster
+that it has not hit yet. Preferred are requests that change something, failures of applications and groups, and kinds of
+failures that led to new states. Most runs have several failures, as the reduction finds the one that matters.
 
 A run that reached new states is varied: it is repeated up to its last failure, and gets another one after that. Some
 runs have another order of events.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from random import Random  # noqa: TID251  (the search's single source of randomness)
 
 import msgspec
 
 from .execution import Outcome, Schedule
 from .history import Point
-from .injection import CHANGES, KINDS, Injection
+from .injection import KINDS, Injection
 
 _MOST_INJECTIONS = 3
+# The numbers of failures of successive runs: several at once hide what one alone does.
+_INJECTIONS = (3, 2, 3, 1)
 _ORDERS = 5  # one of so many runs has another order of events
-_CHANGES_WEIGHT = 2.0
+# Weights of APIs: those with which an application reads, writes and commits. Others have half of a Heartbeat's.
+_APIS = {"Produce": 3.0, "OffsetCommit": 3.0, "TxnOffsetCommit": 3.0, "EndTxn": 3.0, "Fetch": 2.0, "Heartbeat": 1.0}
+_OTHER_API = 0.5
+# Weights of kinds: clients themselves handle most of the other failures.
+_KINDS = dict.fromkeys(
+    ("kill-after", "cancelled", "paused", "second-instance", "session-expired", "rebalance", "response-lost"), 2.0
+) | dict.fromkeys(("request-lost", "throttle", "slow", "slow-disk", "clock-jump"), 0.5)
 _PLACE_WEIGHT = 0.3  # of a new place at an API that a failure has hit
-_NOISE = 0.2
+_NOISE = 2.0  # a random part, of the size of usual weights
 # Several new states of one run are not much more than one.
 _MOST_NEW = 5
 # Together, two of these would lose records that no application can save.
@@ -47,15 +54,15 @@ class Guided:
         self._failures = failures
         self._random = Random(seed)  # noqa: S311  (repeatable on purpose)
         self._states = {*first.states}
+        self._members = {each.client_id for each in first.points if each.api == "JoinGroup"}
         self._bases = [_Base(Schedule(), _places(first.points), 1)]
         self._number = 0
-        self._tried: set[Schedule] = set()
         self._uses: Counter[tuple[str, ...]] = Counter()  # of a kind of failure, at an API, place or state
         self._useless: set[tuple[str, str, str]] = set()  # kinds of failures that did not hit, at an API
         self._gains = dict.fromkeys(failures, 1.0)
 
     def propose(self, count: int) -> Sequence[Schedule]:
-        return list(islice(self._schedules(), count))
+        return [self._next() for _ in range(count)]
 
     def read(self, schedule: Schedule, outcome: Outcome) -> None:
         new = len(outcome.states - self._states)
@@ -63,29 +70,23 @@ class Guided:
         for each in schedule.injections[-1:]:
             self._gains[each.kind] += (min(new, _MOST_NEW) / _MOST_NEW - self._gains[each.kind]) / 4
         self._useless.update((each.kind, each.client_id, each.api) for each in outcome.missed)
-        if new and not outcome.missed and len(schedule.injections) < _MOST_INJECTIONS:
+        if new and schedule.injections and not outcome.missed and len(schedule.injections) < _MOST_INJECTIONS:
             places = _places(_after_last(schedule, outcome.points))
             if places:
                 self._bases.append(_Base(schedule, places, new))
 
-    def _schedules(self) -> Iterator[Schedule]:
-        """Yield schedules, different ones if there are any."""
-        while True:
-            self._number += 1
-            schedule = self._next()
-            if schedule is None:
-                return
-            self._tried.add(schedule)
-            yield schedule
-
-    def _next(self) -> Schedule | None:
+    def _next(self) -> Schedule:
+        self._number += 1
         base = self._base()
         base.uses += 1
         order = self._number if self._number % _ORDERS == 0 else base.schedule.order
-        injection = self._injection(base)
-        if injection is None:
-            return Schedule(base.schedule.injections, self._number)
-        return Schedule((*base.schedule.injections, injection), order)
+        kept = base.schedule.injections
+        added: dict[Point, Injection] = {}
+        for _ in range(min(_INJECTIONS[self._number % len(_INJECTIONS)], _MOST_INJECTIONS - len(kept))):
+            self._add_injection(base, added)
+        if not added:
+            return Schedule(kept, self._number)
+        return Schedule((*kept, *(added[point] for point in sorted(added, key=lambda each: each.seq))), order)
 
     def _base(self) -> _Base:
         """Return the first run as often as all others."""
@@ -95,8 +96,8 @@ class Guided:
         weights = [min(each.new, _MOST_NEW) / (1 + each.uses) for each in others]
         return self._random.choices(others, weights)[0]
 
-    def _injection(self, base: _Base) -> Injection | None:
-        has_broker = any(each.kind in _OF_BROKERS for each in base.schedule.injections)
+    def _add_injection(self, base: _Base, added: dict[Point, Injection]) -> None:
+        has_broker = any(each.kind in _OF_BROKERS for each in (*base.schedule.injections, *added.values()))
         candidates = [
             (kind, place)
             for place in base.places
@@ -104,23 +105,27 @@ class Guided:
             if self._can_hit(kind, place, base) and not (has_broker and kind in _OF_BROKERS)
         ]
         if not candidates:
-            return None
+            return
         kind, place = max(candidates, key=lambda each: self._score(*each))
         points = base.places[place]
         least = min(self._uses[kind, *place, str(each.state)] for each in points)
         point = self._random.choice([each for each in points if self._uses[kind, *place, str(each.state)] == least])
         client_id, api, _ = place
         self._uses.update([(kind, client_id, api), (kind, *place), (kind, *place, str(point.state))])
-        return Injection(kind, client_id, api, point.nth)
+        added[point] = Injection(kind, client_id, api, point.nth)
 
     def _can_hit(self, kind: str, place: Place, base: _Base) -> bool:
         client_id, api, _ = place
         is_possible = api in KINDS[kind].apis and (kind, client_id, api) not in self._useless
-        return is_possible and (not KINDS[kind].is_transactional or base.places[place][0].is_transactional)
+        if not is_possible or not KINDS[kind].needs:
+            return is_possible
+        if KINDS[kind].needs == "member":
+            return client_id in self._members
+        return KINDS[kind].needs in base.places[place][0].needs
 
     def _score(self, kind: str, place: Place) -> float:
         client_id, api, _ = place
-        weight = (_CHANGES_WEIGHT if api in CHANGES else 1.0) * (1 + self._gains[kind])
+        weight = _APIS.get(api, _OTHER_API) * _KINDS.get(kind, 1.0) * (1 + self._gains[kind])
         at_api, at_place = self._uses[kind, client_id, api], self._uses[kind, *place]
         return weight / (1 + at_api) + weight * _PLACE_WEIGHT / (1 + at_place) + _NOISE * self._random.random()
 

@@ -4,8 +4,10 @@ The state of the cluster is the state of each group with its members, assignment
 each transaction, and the leader of each partition. A run that reaches a new one is worth varying.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 from zlib import crc32
 
@@ -22,7 +24,7 @@ class Point(NamedTuple):
     nth: its number among the requests of this client to this API, from 1
     previous: API of the client's previous request
     state: hash of the state of the cluster when it was handled
-    is_transactional: whether it names a transactional id
+    needs: what a failure at it may need: an application, a transaction
     seq, at_s: its place in the journal, and its time in seconds since the start of the run
     """
 
@@ -31,7 +33,7 @@ class Point(NamedTuple):
     nth: int
     previous: str
     state: int
-    is_transactional: bool
+    needs: frozenset[str]
     seq: int
     at_s: float
 
@@ -77,7 +79,7 @@ class History:
                 self._counts[client, api],
                 previous,
                 self._hash,
-                bool(request.transactional_id),
+                _needs(request),
                 request.seq,
                 self._at_s(request.started_ns),
             )
@@ -121,12 +123,25 @@ class History:
 
 
 def _in_order(events: Iterable[AnyEvent]) -> Iterator[tuple[bool, AnyEvent]]:
-    """Yield events by time: a request when its handling begins (True), and when it ends (False)."""
-    moments = [(event.at_ns, event.seq, False, event) for event in events]
-    moments += [(each.started_ns, seq, True, each) for _, seq, _, each in moments if isinstance(each, Request)]
-    return (
-        (begins, event) for _, _, begins, event in sorted(moments, key=lambda each: (each[0], not each[2], each[1]))
-    )
+    """Yield events in order: a request when its handling begins (True), and when it ends (False)."""
+    ends = list(events)
+    times = [event.at_ns for event in ends]
+    moments = [(float(number), 0, False, event) for number, event in enumerate(ends)]
+    for number, event in enumerate(ends):
+        if isinstance(event, Request):
+            # Most requests begin and end at one virtual time. Others have waited since an earlier one.
+            has_waited = event.started_ns < event.at_ns
+            begins = bisect_right(times, event.started_ns) if has_waited else number
+            moments.append((begins - 0.5, event.started_ns, True, event))
+    moments.sort(key=itemgetter(0, 1))
+    return ((begins, event) for _, _, begins, event in moments)
+
+
+def _needs(request: Request) -> frozenset[str]:
+    # Applications have hosts of their own; the program itself runs on that of the brokers.
+    is_application = not request.peer.startswith("127.")
+    found = {"application": is_application, "transaction": bool(request.transactional_id)}
+    return frozenset(name for name, is_met in found.items() if is_met)
 
 
 def _changes(request: Request) -> Mapping[tuple[str, ...], object]:

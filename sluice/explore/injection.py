@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     event: what happens besides, before or after the request is handled
     is_after: whether it happens after the request was handled
     is_lost: whether there is no response then
-    is_transactional: whether it needs a transactional id
+    needs: what it needs: an application, a member of a group, or a transaction; "": nothing
     """
 
     text: str
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
     event: Callable[[events.Hit], bool] | None = None
     is_after: bool = False
     is_lost: bool = False
-    is_transactional: bool = False
+    needs: str = ""
 
 
 _GROUP = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch"})
@@ -57,34 +57,48 @@ KINDS: Mapping[str, Kind] = {
     "response-lost": Kind("is handled, but its connection is closed without a response", _ALL, Close("after")),
     "request-lost": Kind("is not handled, and its connection is closed", _ALL, Close("before")),
     "kill-before": Kind(
-        "is not handled, as its application is killed, and restarted", _ALL, event=events.kill, is_lost=True
+        "is not handled, as its application is killed, and restarted",
+        _ALL,
+        event=events.kill,
+        needs="application",
+        is_lost=True,
     ),
     "kill-after": Kind(
         "is handled, then its application is killed, and restarted",
         _ALL,
         event=events.kill,
+        needs="application",
         is_after=True,
         is_lost=True,
     ),
-    "cancelled": Kind("is handled, while its application is cancelled, and restarted", _ALL, event=events.cancel),
+    "cancelled": Kind(
+        "is handled, while its application is cancelled, and restarted", _ALL, event=events.cancel, needs="application"
+    ),
     "paused": Kind(
         f"is handled, then its application is paused for {processes.PAUSE_S:g} s",
         _WORK,
         event=events.pause,
+        needs="application",
         is_after=True,
     ),
     "second-instance": Kind(
-        "is handled, and a second instance of the application starts", _WORK, event=events.start_second, is_after=True
+        "is handled, and a second instance of the application starts",
+        _WORK,
+        event=events.start_second,
+        needs="application",
+        is_after=True,
     ),
     "session-expired": Kind(
         "is handled after the session of its group member has expired",
         (_GROUP | _RECORDS | _TRANSACTION) - {"JoinGroup"},
         event=events.expire_session,
+        needs="member",
     ),
     "rebalance": Kind(
         f"is handled, while another member joins its group for {events.SECOND_MEMBER_S:g} s",
         _WORK - {"InitProducerId"},
         event=events.rebalance,
+        needs="member",
     ),
     "leader-moved": Kind(
         "is handled after the leader has moved", _RECORDS, Error("NOT_LEADER_OR_FOLLOWER"), events.move_leader
@@ -113,7 +127,7 @@ KINDS: Mapping[str, Kind] = {
         "is handled after another producer with its transactional id was initialized",
         _TRANSACTION | {"Produce"},
         event=events.fence_producer,
-        is_transactional=True,
+        needs="transaction",
     ),
     "clock-jump": Kind(
         f"is handled after the wall clock was set {events.CLOCK_JUMP_S / 3600:g} h forward",

@@ -9,10 +9,9 @@ import msgspec
 
 from sluice import testing
 from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
-from sluice.embedded.broker import CLIENT_ID
 from sluice.journal_events import Request
 
-from .events import OWN_ID
+from .events import OWN_CLIENTS, OWN_ID
 from .run import Place, Run
 
 _POLL_MS = 100.0
@@ -263,7 +262,7 @@ def _commits(run: Run, topic: str) -> Iterator[_Commit]:
 
 
 def _requests(run: Run) -> Iterator[Request]:
-    return (each for each in run.broker.journal.requests() if each.client_id not in (CLIENT_ID, OWN_ID))
+    return (each for each in run.broker.journal.requests() if each.client_id not in OWN_CLIENTS)
 
 
 def _disorder(processed: Iterable[tuple[Hashable, int]]) -> _Disorder | None:

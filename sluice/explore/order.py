@@ -2,7 +2,7 @@
 
 Each order has a number, from which it is made together with the seed:
 
-    latency of each host, jitter, and the size of segments    the order of bytes, between connections
+    latency of each application, jitter, and the size of segments    the order of bytes, between connections
     response times of some APIs                               the order of responses
     late timers                                               the order of timers
     preemptions: a host stops for a time at a random step     the order of tasks of different hosts
@@ -14,10 +14,12 @@ d - 1 of these. Within a host, tasks run in asyncio's order, as in a real proces
 from random import Random  # noqa: TID251  (one generator per order, made from its seed)
 
 from sluice.broker.faults.actions.delay import Delay
-from sluice.embedded.broker import Broker
+from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RuleHit
 from sluice.virtual_time.network import Network
 
+from .events import OWN_CLIENTS
 from .process_loop import ProcessLoop
+from .run import Run
 
 # One-way latencies: from a local network to a slow one.
 _LATENCIES_S = (0.0, 0.0, 0.001, 0.02, 0.2)
@@ -33,18 +35,25 @@ _STEPS = (10.0, 5000.0)
 _PREEMPTION_S = (0.001, 5.0)
 
 
+class _SlowApi(Delay, frozen=True, tag="slow-api"):
+    """Delays the responses to clients of the program."""
+
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        is_own = intercepted.ctx.session.client_id in OWN_CLIENTS
+        return reply if is_own else super().after(intercepted, hit, reply)
+
+
 class Order:
     def __init__(self, number: int, seed: int) -> None:
         """Make the order with a number; 0 is asyncio's, without delays."""
         self.number = number
         self._random = Random(f"{seed}:{number}")  # noqa: S311  (repeatable on purpose)
 
-    def apply(self, loop: ProcessLoop, broker: Broker) -> None:
+    def apply(self, loop: ProcessLoop, run: Run) -> None:
         if not self.number:
             return
-        self.start_host("localhost", loop.network)
         for api in self._random.sample(_APIS, _SLOW_APIS):
-            broker.faults.add(Delay(ms=self._between(*_RESPONSE_MS), when="after"), api=api)
+            run.add_rule(_SlowApi(ms=self._between(*_RESPONSE_MS), when="after"), api=api)
         preemptions = [
             (round(self._between(*_STEPS)), self._between(*_PREEMPTION_S))
             for _ in range(self.number % (_MOST_PREEMPTIONS + 1))

@@ -124,6 +124,10 @@ class Run:
         """Add the injections; return functions that return whether each has hit."""
         return [self._inject(injection) for injection in injections]
 
+    def add_rule(self, action: Action, **where: object) -> Fault:
+        """Add a fault rule, whose action need not be one that rules in files may have."""
+        return self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
+
     def note(self, text: str) -> None:
         self.happened.append((self.broker.journal.last_seq + 0.5, self.now_s, text))
 
@@ -146,9 +150,8 @@ class Run:
         return partial(any, effects)
 
     def _add(self, injection: Injection, action: Action) -> Fault:
-        where = {"api": injection.api, "client_id": escape(injection.client_id), "on": [injection.nth]}
-        # Rules in files have other actions only.
-        fault = self.broker.faults._faults.add(cast("Callable[..., Rule]", Rule)(action=action, **where))
+        client_id = escape(injection.client_id)
+        fault = self.add_rule(action, api=injection.api, client_id=client_id, on=[injection.nth])
         self._rules.add(fault.id)
         return fault
 

@@ -89,7 +89,7 @@ async def copying(run: Run, received: list[Request]) -> None:
 
     run.start(application)
     await ended.wait()
-    await asyncio.sleep(20)  # broker-killed ends after 12 s, stalled after 20 s
+    await asyncio.sleep(20)  # broker-killed ends after 5 s, stalled after 20 s
     received[:] = run.broker.journal.requests(client_id="shop")
 
 
