@@ -11,11 +11,12 @@ import msgspec
 
 from .execution import Outcome, Schedule
 from .guided import Guided
-from .injection import KINDS
+from .injection import CHANGES, KINDS
 from .reduction import Found, reduced
 
 # Enough for the cores of one machine; in a larger one, what its first runs have reached would guide the others later.
 _GENERATION = 16
+_SHOWN_PAIRS = 5
 
 # Returns outcomes in the order of the schedules; fewer end the search.
 Evaluate = Callable[[Sequence[Schedule]], Iterable[Outcome]]
@@ -50,6 +51,19 @@ class Result(msgspec.Struct):
     points: int = 0
     orders: int = 0
     one_order: Sequence[tuple[str, str]] = ()
+
+
+def coverage(result: Result) -> Iterator[str]:
+    """Yield which pairs of events were seen in both orders, and examples of those that were not."""
+    yield f"{result.orders} pairs of events were seen in both orders, {len(result.one_order)} in one order"
+    changes = [pair for pair in result.one_order if all(map(_is_change, pair))]
+    for before, after in changes[:_SHOWN_PAIRS]:
+        yield f"only in this order: {before}, then {after}"
+
+
+def _is_change(event: str) -> bool:
+    """Whether an event is that of a group or a transaction, or a request that changes something."""
+    return " is " in event or event.partition(" ")[0] in CHANGES
 
 
 def search(

@@ -222,6 +222,6 @@ def test_invariant(invariant: Invariant, program: Program, violation: str) -> No
 def test_applications_end_after_other_invariants_were_checked(invariants: Sequence[Invariant]) -> None:
     async def program(run: Run) -> None:
         await processing()(run)
-        await leaving("a task")(run)
+        await leaving("a connection")(run)
 
     assert execute(program, Schedule(), Options(invariants)).error.startswith("AtLeastOnce")
