@@ -96,7 +96,11 @@ def rebalance(hit: Hit) -> bool:
     """Let a second member join the client's group, and leave it."""
     for group, _ in _memberships(hit):
         if group.subscribed_topics and group.protocol_name:
-            config = {"group.id": group.group_id, "partition.assignment.strategy": group.protocol_name}
+            config = {
+                "group.id": group.group_id,
+                "partition.assignment.strategy": group.protocol_name,
+                "enable.auto.commit": "false",  # it processes nothing
+            }
             _start(hit, _join_and_leave(_config(hit) | config, sorted(group.subscribed_topics)))
             return True
     return False

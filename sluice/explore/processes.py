@@ -77,20 +77,17 @@ class Processes:
             return False
         self._ended.add(host)
         self._note(f"{host} is killed")
-        self._loop.kill(host)
-        testing.network().reset(host)
-        testing.network().partition(host)
-        self._restart(host)
+        self._exit(host)
         return True
 
     def cancel(self, host: str) -> bool:
-        """Cancel the task of an instance, which is started again when it has ended."""
+        """Cancel the task of an instance, as SIGTERM does; when the task has ended, the process exits."""
         if not self._is_alive(host):
             return False
         self._ended.add(host)
         self._note(f"{host} is cancelled")
         task = self._tasks[host]
-        task.add_done_callback(lambda _: self._restart(host))
+        task.add_done_callback(lambda _: self._exit(host))
         task.cancel()
         return True
 
@@ -120,7 +117,11 @@ class Processes:
             self._note(f"{host} continues")
             self._loop.resume(host)
 
-    def _restart(self, host: str) -> None:
+    def _exit(self, host: str) -> None:
+        """End a process, also what its client has left running, and start the next one."""
+        self._loop.kill(host)
+        testing.network().reset(host)
+        testing.network().partition(host)
         self._loop.call_later(_RESTART_S, partial(self._start, _name_of(host)))
 
     def _start(self, name: str) -> None:
