@@ -98,6 +98,15 @@ PAGES = {
         ),
         {0: "No finding is at least as severe as --fail-on.", 1: "A finding is, or SOURCE could not be read."},
     ),
+    "explore": Page(
+        (
+            ("sluice explore test_orders.py::test_orders", "Explore a test with the fixture kafka_run."),
+            ("sluice explore test_orders.py::test_orders --runs 5000 --jobs 8", "Search longer, on eight cores."),
+            ("sluice explore test_orders.py::test_orders --write-test test_found.py", "Write a test of what is found."),
+            ("sluice explore test_orders.py::test_orders --spark --master spark://host:7077", "Explore on a cluster."),
+        ),
+        {0: "No failure was found.", 1: "A failure was found, or the test sends no request."},
+    ),
     "trace": Page(
         (
             (

@@ -32,6 +32,7 @@ COMMANDS = {
     "journal": "Show and export events.",
     "trace": "Show what happened on a time axis, from a journal.",
     "lint": "Judge the settings and the behaviour of clients by a journal.",
+    "explore": "Find failures that break an application, in virtual time.",
     "audit": "Measure how clients behave when brokers fail.",
     "fleet": "Simulate what thousands to millions of clients do when a broker fails.",
     "pipeline": "Run Spark jobs on the journal.",
@@ -40,10 +41,21 @@ COMMANDS = {
     "healthcheck": "Check whether a running broker is healthy.",
     "completion": "Print a shell completion script.",
 }
-MODULES = {
-    name: f"{name}.command"
-    for name in ("serve", "proxy", "demo", "top", "quota", "faults", "scenario", "journal", "lint", "audit", "fleet")
-}
+_FOLDERS = (
+    "serve",
+    "proxy",
+    "demo",
+    "top",
+    "quota",
+    "faults",
+    "scenario",
+    "journal",
+    "lint",
+    "explore",
+    "audit",
+    "fleet",
+)
+MODULES = {name: f"{name}.command" for name in _FOLDERS}
 MODULES |= {"explain": "quota.command", "run": "scenario.run_command", "trace": "journal.trace"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from sluice.errors import ExploreError
 from sluice.text.arguments import Count, Index, checked
 
-from .evaluation import evaluating
-from .execution import Options, Program, Schedule, execute
-from .injection import Injection, checked_failures, parse
+from .evaluation import evaluating, in_this_process
+from .execution import Program
+from .exploration import settings, succeeded
+from .injection import Injection
 from .invariants import (
     AtLeastOnce,
     AtMostOnce,
@@ -35,10 +36,9 @@ from .invariants import (
     NoLeaks,
     Progress,
 )
-from .reduction import Found
-from .report import report
+from .output.regression import Explored
 from .run import Run
-from .search import Result, search
+from .search import Result
 
 __all__ = [
     "AtLeastOnce",
@@ -93,13 +93,9 @@ def explore(
         ExploreError: A run failed; the message has the fewest failures that break the program, and how to repeat them.
             Or the program sent no request at which a failure can be injected.
     """
-    with evaluating(program, Options(invariants, brokers, config or {}, seed), jobs) as evaluate:
-        result = search(evaluate, runs, seed, checked_failures(failures, brokers))
-    if result.found is not None:
-        raise ExploreError(report(result))
-    if runs > 1 and not result.points:
-        raise ExploreError("no failure was injected: the program sent no request at which one can be")
-    return result
+    chosen = settings(runs=runs, invariants=invariants, failures=failures, brokers=brokers, config=config, seed=seed)
+    with evaluating(program, chosen.options, jobs) as evaluate:
+        return succeeded(program, chosen, Explored.of_program(program), evaluate)
 
 
 def replay(
@@ -126,16 +122,14 @@ def replay(
         seed: Seed of all randomness.
 
     Raises:
-        ExploreError: The run failed, or a failure did not hit.
+        ExploreError: The run failed.
         ArgumentError: An invalid text.
+
+    Warns:
+        UserWarning: The program did not send the request at which a failure is injected.
     """
-    given = tuple(parse(each) if isinstance(each, str) else each for each in injections)
-    schedule = Schedule(given, order, tuple(sorted((sizes or {}).items())))
-    outcome = execute(program, schedule, Options(invariants, brokers, config or {}, seed))
-    if outcome.error:
-        raise ExploreError(report(Result(1, Found(schedule, outcome), len(outcome.states), 0, len(given))))
-    if outcome.missed:
-        raise ExploreError(f"replay: no request for {outcome.missed[0]}; the program has sent fewer")
+    chosen = settings(invariants=invariants, brokers=brokers, config=config, seed=seed, replay=injections, order=order)
+    succeeded(program, chosen, Explored.of_program(program), in_this_process(program, chosen.options))
 
 
 if not TYPE_CHECKING:  # type checkers need the signatures

@@ -10,6 +10,7 @@ from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 
 from sluice.errors import ArgumentError, ExploreError
+from sluice.text.arguments import Count, check_argument
 from sluice.text.error_text import expected
 
 from .execution import Options, Outcome, Program, Schedule, execute
@@ -19,6 +20,7 @@ from .search import Evaluate
 @contextmanager
 def evaluating(program: Program, options: Options, jobs: int) -> Iterator[Evaluate]:
     """Provide a function that executes runs, in `jobs` processes. Raises ArgumentError."""
+    check_argument("explore", "jobs", jobs, Count)
     if jobs == 1:
         yield in_this_process(program, options)
         return

@@ -177,6 +177,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka-explore-jobs",
         metavar="N",
         type=int,
+        default=1,
         help="Number of processes of each test with the mark kafka_explore. Default: 1.",
     )
     group.addoption(

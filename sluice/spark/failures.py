@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from sluice.errors import SluiceError
 
 # Lines that begin with an exception, as in a stack trace; and lines that end with one.
 _BEGINS = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 _ENDS = re.compile(r"^.* (?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")
+
+_OF_SPARK = ("pyspark", "py4j")  # not imported, because PySpark is optional
 
 
 @contextmanager
@@ -19,7 +18,9 @@ def spark_errors_in_one_line() -> Iterator[None]:
     """Raise Spark's errors as SluiceError with the innermost cause."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _OF_SPARK:
+            raise
         raise SluiceError(cause(str(error))) from None
 
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Options, execute
-from sluice.explore.report import arguments as repeated
+from sluice.explore.output.regression import repeated
 from sluice.explore.search import search
 
 from .gallery import BUGS

@@ -15,11 +15,13 @@ class Recorded(NamedTuple):
 
     bootstrap: its addresses
     ahead_ns: how much its times are ahead of the machine's clock; None in virtual time, which is not related to it
+    notes: times and lines to show beside the events
     """
 
     bootstrap: str
     events: "Sequence[AnyEvent]"
     ahead_ns: int | None
+    notes: "Sequence[tuple[int, str]]" = ()
 
 
 class Position(NamedTuple):

@@ -18,11 +18,13 @@ def write(path: Path, test: RecordedTest, recorded: Sequence[Recorded], compare:
     axis = _Axis(recorded)
     failure = test.failure
     phases, lines = ([], []) if axis.is_virtual else (test.phases, _log_lines(test.log_records))
+    logs = [recording.LogLine(axis.ns(at_s), *line) for at_s, *line in lines]
+    logs += [recording.LogLine(at_ns, "INFO", "explore", text) for one in recorded for at_ns, text in one.notes]
     run = recording.Run(
         title=test.name,
         result="failed" if failure else "passed" if test.phases else "",
         phases=[recording.PhaseTimes(one.name, axis.ns(one.start_s), axis.ns(one.end_s), one.result) for one in phases],
-        logs=[recording.LogLine(axis.ns(at_s), *line) for at_s, *line in lines],
+        logs=logs,
         failure=failure
         and recording.FailedLine(failure.text, shown_path(failure.file), failure.line, axis.ns(failure.at_s)),
     )

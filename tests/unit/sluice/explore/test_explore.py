@@ -75,7 +75,6 @@ def test_failure_is_repeated_without_a_search() -> None:
     report = str(raised.value)
     assert "OffsetCommit request 1 of shop is handled, then its application is killed, and restarted" in report
     assert "then: AtLeastOnce: orders-0 offset 0 (b'0') was not processed" in report
-    assert "  replay=['kill-after shop OffsetCommit 1']" in report
     steps = [line for line in report.splitlines() if "app-" in line]
     assert [step.partition("s: ")[2] for step in steps[:3]] == ["app-1 starts", "app-1 is killed", "app-2 starts"]
 
@@ -126,7 +125,7 @@ def test_program_that_never_ends_is_a_failure() -> None:
 
 
 def test_injection_that_does_not_hit_is_reported() -> None:
-    with pytest.raises(ExploreError, match="no request for slow shop OffsetCommit 9; the program has"):
+    with pytest.warns(UserWarning, match="the program sent no request for slow shop OffsetCommit 9"):
         replay(consuming(commits_first=False), ["slow shop OffsetCommit 9"])
 
 
