@@ -106,7 +106,7 @@ class Waits:
 
 
 def _show(ctx: RequestContext, on_next: Callable[[Message], object], frame: memoryview) -> None:
-    """Call `on_next` with the request in a frame if it is small and of the same API and version as the one that waits."""
+    """Call `on_next` with the request in a frame if it is small, and of the API and version of the one that waits."""
     route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
     header = ctx.session.header
     body = header.size + route.flexible

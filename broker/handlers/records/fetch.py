@@ -3,8 +3,8 @@
 Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose:
 
 - Up to v2 Kafka also truncates the first batch at the limit; here it is always whole.
-- A request that closes the session of a long poll ends it. Java's consumer sends it when it closes, behind its last long
-  poll on the same connection; with Kafka, each `close` waits for up to `fetch.max.wait.ms`.
+- A request that closes the session of a long poll ends it. Java's consumer sends it when it closes, behind its last
+  long poll on the same connection; with Kafka, each `close` waits for up to `fetch.max.wait.ms`.
 
 The steps: read; wait for `min_bytes` (long poll) and read again; charge the quota. If a throttle delays reading
 (KIP-13): wait, charge the size from the index, wait for the throttle time, read, correct the charge.
