@@ -365,19 +365,20 @@ TABLE = (
     ),
     Campaign(
         "suite",
-        "measure how long 100 tests with four clients take: with sluice as a fixture and as a process, and with peers",
-        "10 minutes",
-        "after a change of what a client waits for; ARGS: --client java --tests 20 --repetitions 3",
+        "measure how long tests with four clients take: with sluice as a fixture and as a process, and with peers",
+        "7 minutes",
+        "after a change of what a client waits for; ARGS: --client java --tests 100 --repetitions 3",
         """
         harness=${PEERS:-../shared/peers}
         export PEERS_WORK="${PEERS_WORK:-${TMPDIR:-/tmp}/peers}"
+        test -x $harness/bench || { echo "suite: no harness at $harness; set PEERS to its folder"; exit 1; }
         test -x "$PEERS_WORK/bin/kfake" || { echo "suite: no kfake; run tools/campaign run peers first"; exit 1; }
         python -m tools.clients.build java-4
         python -m bench.first_second "kfake=$PEERS_WORK/bin/kfake -port {port}"
         python -W ignore -m tools.suite "$@" "kfake=$PEERS_WORK/bin/kfake -port {port}" \\
             "rdmock!=$PEERS_WORK/venv/bin/python $harness/rdmock/rdmock.py" "kafka=$harness/kafka/start {port} {dir}"
         """,
-        default="--tests 100",
+        default="--tests 20",
         needs="PEERS: folder of the harness; Java and Maven",
     ),
     # -- packages --
