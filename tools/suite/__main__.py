@@ -17,6 +17,7 @@ from tools.suite.clients import CLIENTS
 from tools.suite.processes import SLUICE, NotReadyError, cpu_s, running
 
 _SECONDS_PER_TEST = 4  # a client that needs more does not work with the broker
+_TIMED_OUT = 124  # status of timeout(1)
 _EMBEDDED = ("new", "reset")
 
 Row = dict[str, object]
@@ -26,10 +27,9 @@ def run_cell(client: str, name: str, broker: str, tests: int) -> Row:
     command = [sys.executable, "-W", "ignore", "-m", "tools.suite.cell", client, broker, f"--tests={tests}"]
     if name.endswith("!"):
         command.append("--auto-create")
-    try:
-        limit_s = tests * _SECONDS_PER_TEST
-        result = subprocess.run(command, capture_output=True, timeout=limit_s, check=False)
-    except subprocess.TimeoutExpired:
+    limit_s = tests * _SECONDS_PER_TEST
+    result = subprocess.run(["timeout", str(limit_s), *command], capture_output=True, check=False)  # ends Java, too
+    if result.returncode == _TIMED_OUT:
         return {"client": client, "broker": name, "problem": f"not done after {limit_s} s"}
     if result.returncode:
         return {"client": client, "broker": name, "problem": result.stderr.decode().strip().rpartition("\n")[2]}
