@@ -6,7 +6,7 @@ from itertools import groupby
 
 from sluice.explore.execution import Options
 from sluice.explore.reduction import Found
-from sluice.explore.search import Result
+from sluice.explore.search import Result, coverage
 
 from .regression import Explored, regression_test
 
@@ -24,6 +24,7 @@ def document(result: Result, options: Options, test: Explored) -> dict[str, obje
     """Return the report as JSON."""
     found = result.found
     tried = {"runs": result.runs, "requests": result.points, "states": result.covered, "missed": result.missed}
+    tried |= {"pairs_in_both_orders": result.orders, "pairs_in_one_order": len(result.one_order)}
     if found is None:
         return {**tried, "seed": options.seed, "found": None}
     return {
@@ -47,6 +48,7 @@ def _lines(result: Result, options: Options, test: Explored | None) -> Iterator[
         yield f"no failure found: {tried}"
         if result.missed:
             yield f"in {result.missed} runs, a failure was not injected, because its request was not sent"
+        yield from coverage(result)
         return
     if not found.schedule.injections and not found.schedule.order:
         yield "the program fails without any failure of the cluster:"

@@ -107,11 +107,14 @@ def test_mark_that_repeats_a_run_is_no_search() -> None:
     assert "a test that repeats" not in found.stdout
 
 
+TRIED = ("runs", "requests", "states", "missed", "pairs_in_both_orders", "pairs_in_one_order")
+
+
 def test_report_as_json() -> None:
     found = run(ORDERS, "--json", "--write-test", "test_new.py")
     assert found.exit_code == 1
     shown = json.loads(found.stdout)
-    assert list(shown) == ["runs", "requests", "states", "missed", "seed", "found", "test", "trace"]
+    assert list(shown) == [*TRIED, "seed", "found", "test", "trace"]
     assert shown["found"]["error"].startswith("AtLeastOnce: ")
     assert " OffsetCommit 1" in shown["found"]["failures"][0]["replay"]
     assert json.loads(run(HEALTHY, "--json", "--runs", "2", test="test_orders").stdout)["found"] is None

@@ -66,7 +66,10 @@ def test_what_breaks_the_program(schedule: Schedule, expected: str) -> None:
 
 
 def test_nothing_found() -> None:
-    assert report(Result(9, None, covered=3, missed=2, points=4), Options(), None) == (
+    pairs = [("group shop is Stable", "Produce of app")]
+    assert report(Result(9, None, 3, 2, 4, orders=5, one_order=pairs), Options(), None) == (
         "no failure found: 9 runs, failures at 4 requests, 3 different states\n"
-        "in 2 runs, a failure was not injected, because its request was not sent"
+        "in 2 runs, a failure was not injected, because its request was not sent\n"
+        "5 pairs of events were seen in both orders, 1 in one order\n"
+        "only in this order: group shop is Stable, then Produce of app"
     )
