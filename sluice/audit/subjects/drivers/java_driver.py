@@ -71,8 +71,10 @@ class JavaClients:
         for partition in range(work.partitions):
             for _ in range(work.pending):
                 Thread(target=self._send, args=(producer, partition, work.pause_ms, over), daemon=True).start()
-        over.wait(deadline_s(work.lifetime_ms) - time.monotonic())
-        over.set()
+        try:
+            over.wait(deadline_s(work.lifetime_ms) - time.monotonic())
+        finally:  # also at SIGTERM, so that no record is sent after the close, which would fail
+            over.set()
 
     def _send(self, producer: Any, partition: int, pause_ms: int, over: Event) -> None:
         record_of = self._kafka.clients.producer.ProducerRecord

@@ -99,7 +99,7 @@ def _of(observation: Observation, event: str) -> list[Callback]:
 def _produces(observation: Observation) -> None:
     sent, delivered = _of(observation, "sent"), _of(observation, "delivered")
     assert [callback.record for callback in sent] == [*range(len(sent))]
-    assert len(sent) - 1 <= len(delivered) <= len(sent), "one batch at a time"
+    assert len(sent) - 1 <= len(delivered) <= len(sent), ("one batch at a time", observation.callbacks[-5:])
     assert len(delivered) > 3
     requests = [event for event in observation.events if isinstance(event, Request) and event.api == "Produce"]
     failed = [event for event in requests if event.error_codes == [19]]
