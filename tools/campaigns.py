@@ -302,9 +302,9 @@ TABLE = (
     ),
     Campaign(
         "explore",
-        "find each bug of the gallery with several seeds, and run the fixed versions 5,000 times",
+        "find each bug of examples/explore with 20 seeds, and run the fixed programs 5,000 times",
         "an hour",
-        "after a change of sluice/explore; ARGS: --seeds 20 --runs 5000 --bug latest",
+        "after a change of sluice/explore; ARGS: --seeds 20 --runs 5000 --bug read_uncommitted-aiokafka --write",
         'python -m tools.explore "$@"',
     ),
     Campaign(

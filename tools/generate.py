@@ -25,6 +25,7 @@ from tools.docs import (
     audit,
     conformance,
     development,
+    explore,
     faults,
     journal_events,
     limits,
@@ -94,6 +95,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     ROOT / "docs/audit.schema.json": audit_schema.schema_text,
     ROOT / "docs/scenario.schema.json": scenario_schema.schema_text,
     ROOT / "deploy/grafana/dashboards/sluice.json": dashboard_text,
+    **explore.pages(),
     **dict(
         [
             _updated(access.PAGE, access.page_with_table),

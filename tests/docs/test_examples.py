@@ -14,6 +14,10 @@ from tests.support.broker_process import CLEAN_ENVIRONMENT
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTS = {
     "consumer.py": "tests/docs/test_examples.py",
+    **{
+        f"explore/{file.name}": "tests/integration/sluice/explore/test_gallery.py"
+        for file in (EXAMPLES / "explore").glob("*.py")
+    },
     "own_broker.py": "tests/integration/test_examples.py",
     "producer.py": "tests/docs/test_examples.py",
     "reference_consumer.py": "tests/unit/sluice/client/test_reference_examples.py",

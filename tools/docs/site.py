@@ -28,6 +28,7 @@ SECTIONS = {
         "pytest",
         "how-to/[!f]*",
         "explore",
+        "explore/*",
         "virtual-time",
         "serve",
         "proxy",

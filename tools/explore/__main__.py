@@ -1,58 +1,118 @@
-"""Find each bug of the gallery with several seeds, and look for failures of the fixed versions."""
+"""Find each bug of examples/explore with several seeds, repeat it, and look for failures of the fixed versions.
+
+With --write, it writes the findings to docs/explore/findings.json, from which `make generate` writes the pages.
+"""
 
 import argparse
+import os
+import subprocess
 import sys
 import time
 from statistics import median
 
-from sluice.explore.evaluation import in_this_process
-from sluice.explore.execution import Options, execute
-from sluice.explore.output.regression import repeated
-from sluice.explore.search import search
+import msgspec
 
-from .gallery import BUGS
+from sluice.explore.evaluation import in_this_process
+from sluice.explore.execution import Schedule, execute
+from sluice.explore.search import Result, search
+
+from .examples import FINDINGS, Example, Finding, examples, findings, steps_of
 
 # Every bug must be found within so many runs.
 _MOST_RUNS = 500
 
 
 def main() -> int:
+    known = {str(example): example for example in examples()}
     parser = argparse.ArgumentParser(prog="python -m tools.explore", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="number of searches for each bug")
     parser.add_argument("--runs", type=int, default=5000, help="number of runs of each fixed version")
-    parser.add_argument("--bug", choices=BUGS, action="append", help="a bug; default: all")
+    parser.add_argument("--processes", type=int, default=20, help="number of processes that repeat a failure")
+    parser.add_argument("--bug", choices=known, action="append", help="a bug and a client; default: all")
+    parser.add_argument("--write", action="store_true", help="write the findings of the documentation")
+    parser.add_argument("--repeat", choices=known, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.repeat:
+        return _fails_as_committed(known[arguments.repeat])
     failed = 0
-    for name in arguments.bug or BUGS:
-        bug = BUGS[name]
-        runs, times, marks = [], [], set()
-        for seed in range(arguments.seeds):
-            options = Options(bug.invariants, seed=seed)
-            began = time.perf_counter()
-            result = search(in_this_process(bug.naive, options), _MOST_RUNS, seed)
-            times.append(time.perf_counter() - began)
-            runs.append(result.runs)
-            found = result.found
-            if found is None or not found.schedule.injections:
-                print(f"{name}: seed {seed}: not found in {result.runs} runs")
-                failed += 1
-            elif execute(bug.naive, found.schedule, options).error != found.outcome.error:
-                print(f"{name}: seed {seed}: another outcome when it was repeated: {repeated(found.schedule)}")
-                failed += 1
-            else:
-                marks.add(f"{len(found.schedule.injections)}: {repeated(found.schedule)}")
-        print(
-            f"{name}: found after {median(runs)} runs ({min(runs)} to {max(runs)}), {median(times):.1f} s", flush=True
-        )
-        print(*sorted(marks), sep="\n")
-        began = time.perf_counter()
-        fixed = search(in_this_process(bug.fixed, Options(bug.invariants)), arguments.runs, seed=0)
-        rate = fixed.runs / (time.perf_counter() - began)
-        print(f"{name}: fixed version, {fixed.runs} runs at {rate:.1f}/s{'' if fixed.found else ': no failure'}")
-        if fixed.found is not None:
-            print(f"  {repeated(fixed.found.schedule)}: {fixed.found.outcome.error}")
-            failed += 1
+    for name in arguments.bug or known:
+        example = known[name]
+        if arguments.seeds:
+            failed += _find(example, arguments.seeds, is_written=arguments.write)
+        if arguments.processes:
+            failed += _repeat(example, arguments.processes)
+        if arguments.runs:
+            failed += _survive(example, arguments.runs)
     return failed > 0
+
+
+def _find(example: Example, seeds: int, *, is_written: bool) -> int:
+    """Search with several seeds; return the number of seeds without a finding."""
+    results: list[Result] = []
+    times: list[float] = []
+    for seed in range(seeds):
+        began = time.process_time()
+        results.append(search(in_this_process(example.naive, example.options), _MOST_RUNS, seed))
+        times.append(time.process_time() - began)
+    found = [result.found for result in results if result.found is not None and result.found.schedule.injections]
+    if not found:
+        print(f"{example}: not found with {seeds} seeds", flush=True)
+        return seeds
+    runs = [result.runs for result in results]
+    events = [len(each.schedule.injections) for each in found]
+    print(
+        f"{example}: found with {len(found)} of {seeds} seeds, "
+        f"after {median(runs):g} runs ({min(runs)} to {max(runs)}), "
+        f"{median(times):.1f} s ({min(times):.1f} to {max(times):.1f}), with {min(events)} to {max(events)} failures",
+        flush=True,
+    )
+    for error in sorted({each.outcome.error for each in found}):
+        print(f"  {error}")
+    if is_written:
+        first = found[0].schedule
+        finding = Finding(
+            [*map(str, first.injections)],
+            first.order,
+            dict(first.sizes),
+            median(runs),
+            max(events),
+            found[0].outcome.error,
+            steps_of(first, found[0].outcome),
+        )
+        written = dict(sorted({**findings(), str(example): finding}.items()))
+        FINDINGS.write_bytes(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
+    return seeds - len(found)
+
+
+def _repeat(example: Example, processes: int) -> int:
+    """Repeat the committed finding in other processes; return in how many it did not fail."""
+    failed = processes - sum(_repeats(example, number) for number in range(processes))
+    print(f"  repeated in {processes - failed} of {processes} processes", flush=True)
+    return failed
+
+
+def _repeats(example: Example, hash_seed: int) -> bool:
+    command = [sys.executable, "-W", "ignore", "-m", "tools.explore", "--repeat", str(example)]
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    return subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
+
+
+def _fails_as_committed(example: Example) -> int:
+    finding = findings()[str(example)]
+    return execute(example.naive, finding.schedule, example.options).error != finding.error
+
+
+def _survive(example: Example, runs: int) -> int:
+    """Search for a failure of the fixed version; return the number of failures."""
+    began = time.process_time()
+    result = search(in_this_process(example.fixed, example.options), runs, 0)
+    rate = result.runs / (time.process_time() - began)
+    print(f"{example}: fixed version, {result.runs} runs, {rate:.0f} per second of processor time", flush=True)
+    if result.found is None:
+        return 0
+    schedule: Schedule = result.found.schedule
+    print(f"  {[*map(str, schedule.injections)]} order {schedule.order}: {result.found.outcome.error}", flush=True)
+    return 1
 
 
 if __name__ == "__main__":
