@@ -98,7 +98,7 @@ class Run:
         again = " again" if self.processed_records[place] > 1 else ""
         self.note(f"{self.processes.current() or 'the program'} processes {_named(place)}{again}")
 
-    async def wait_for(self, condition: Callable[[], object], *, within_s: float = 60.0) -> None:
+    async def wait_for(self, condition: Callable[[], object], *, within_s: float = 600.0) -> None:
         """Wait until a condition is true. Raises WaitTimeoutError after `within_s` virtual seconds."""
         end = self._loop.time() + within_s
         while not condition():
