@@ -78,7 +78,7 @@ def _client(example: Example, file: str) -> Iterator[str]:
     arguments = f"replay={found.replay}"
     arguments += f", order={found.order}" if found.order else ""
     arguments += f", sizes={found.sizes}" if found.sizes else ""
-    yield from ("With these arguments of its mark, the test repeats this run:", "", "```py", arguments, "```", "")
+    yield from ("With these arguments of its mark, the test repeats this run:", "", "```text", arguments, "```", "")
     yield from ("The fixed program, which survives it:", "", *_code(example.application("fixed")))
 
 
