@@ -301,6 +301,17 @@ TABLE = (
         needs="as clients",
     ),
     Campaign(
+        "ordered-scripts",
+        "reproduce four bugs of applications with librdkafka and Java, 20 times each, by requests that are held",
+        "10 minutes",
+        "after a change of hold; ARGS: --runs 20 --script send --client java --proxy",
+        """
+        python -m tools.clients.build java-4
+        python -m tools.ordered "$@"
+        """,
+        needs="Java and Maven",
+    ),
+    Campaign(
         "explore",
         "find each bug of examples/explore with 20 seeds, and run the fixed programs 5,000 times",
         "an hour",
