@@ -301,6 +301,14 @@ TABLE = (
         needs="as clients",
     ),
     Campaign(
+        "explore-history",
+        "search old versions of aiokafka for their defects, with programs that know none, and the current version",
+        "10 minutes",
+        "after a change of sluice/explore; ARGS: --runs 150 --seeds 4 --version 0.7.2",
+        'python -m tools.explore.history "$@"',
+        needs="PyPI; 0.7.2 is built from source",
+    ),
+    Campaign(
         "ordered-scripts",
         "reproduce four bugs of applications with librdkafka and Java, 20 times each, by requests that are held",
         "10 minutes",
