@@ -209,7 +209,6 @@ class Consumer:
         if not self._subscriptions.is_manual and not self._subscriptions.is_subscribed:
             raise NoSubscriptionError("nothing to read; subscribe to topics, or assign partitions")
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        await _yield_to_loop()  # if this was cancelled after `collect`, the positions would be after lost records
         while True:
             until_ms = inf
             if self._group is not None:
@@ -221,6 +220,7 @@ class Consumer:
             records = self._fetcher.collect(self._max_poll_records)
             until_ms = min(until_ms, self._fetcher.send(now_ms))  # fetch ahead while the application processes records
             if records or now_ms >= deadline_ms:
+                await _yield_to_loop()
                 return records
             await self._network.wait(min(deadline_ms, until_ms))
             self._ensure_open()
