@@ -220,10 +220,22 @@ class Consumer:
             records = self._fetcher.collect(self._max_poll_records)
             until_ms = min(until_ms, self._fetcher.send(now_ms))  # fetch ahead while the application processes records
             if records or now_ms >= deadline_ms:
-                await _yield_to_loop()
+                try:
+                    await _yield_to_loop()
+                except asyncio.CancelledError:
+                    self._return(records)
+                    raise
                 return records
             await self._network.wait(min(deadline_ms, until_ms))
             self._ensure_open()
+
+    def _return(self, records: Sequence[ConsumerRecord]) -> None:
+        """Move the positions back to records that `poll` collected and did not return, so that no commit loses them."""
+        first = {TopicPartition(record.topic, record.partition): record.offset for record in reversed(records)}
+        for partition, offset in first.items():
+            state = self._subscriptions.get(partition)
+            if state is not None and state.position is not None:
+                state.seek(state.position._replace(offset=offset, offset_epoch=NO_EPOCH))
 
     def _find_positions(self, now_ms: float) -> float:
         """Request missing positions; return when to call again."""

@@ -1,6 +1,7 @@
 """The consumer with manually assigned partitions, against a real broker in virtual time."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -49,6 +50,19 @@ class TestRecords:
             await produce_and_assign(stage, 25)
             sizes = [len(await stage.consumer.poll(1000)) for _ in range(3)]
             assert sizes == [10, 10, 5]
+
+    async def test_poll_that_is_cancelled_loses_no_records(self) -> None:
+        async with reading({"max.poll.records": 1}) as stage:
+            await produce_and_assign(stage, 30)
+            returned = await stage.read(1)
+            for steps in range(1, 12):
+                poll = asyncio.create_task(stage.consumer.poll(1000))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                poll.cancel()
+                with suppress(asyncio.CancelledError):
+                    returned += [record.value for record in await poll]
+            assert await stage.consumer.position(P0) == len(returned)
 
     async def test_records_carry_key_headers_timestamp_and_epoch(self) -> None:
         async with reading() as stage:
