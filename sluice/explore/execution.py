@@ -27,6 +27,8 @@ from .run import Run
 Program = Callable[[Run], Coroutine[Any, Any, object]]
 # More than any wait of clients with default settings: delivery.timeout.ms and max.poll.interval.ms are minutes.
 _LIMIT_S = 1800.0
+# A hundred times those of the longest run of examples/explore. A client that retries without a wait stops virtual time.
+_MOST_TURNS = 500_000
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ def execute(
 ) -> Outcome:
     """Run a program in virtual time; the same arguments have the same outcome. `recorder` gets its trace."""
     held: list[Outcome] = []
-    loop = ProcessLoop(seed=options.seed, until=_LIMIT_S)
+    loop = ProcessLoop(seed=options.seed, until=_LIMIT_S, max_turns=_MOST_TURNS)
     try:
         with _quiet(), _recorded(recorder), _one_collection():
             run_in(loop, _run(program, schedule, options, held), seed=options.seed)

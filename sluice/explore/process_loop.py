@@ -28,8 +28,8 @@ class HostTask(VirtualTask[T]):
 
 
 class ProcessLoop(VirtualLoop):
-    def __init__(self, *, seed: int, until: float) -> None:
-        super().__init__(seed=seed, until=until)
+    def __init__(self, *, seed: int, until: float, max_turns: int) -> None:
+        super().__init__(seed=seed, until=until, max_turns=max_turns)
         self._paused: dict[str, list[Handle | TimerHandle]] = {}
         self._killed: set[str] = set()
         self._varied: Random | None = None

@@ -59,7 +59,7 @@ def _lines(result: Result, options: Options, test: Explored | None) -> Iterator[
     for injection in found.schedule.injections:
         yield f"  {injection.sentence}"
     if found.schedule.order:
-        yield f"  bytes of connections are delayed (order {found.schedule.order})"
+        yield f"  events happen in another order (order {found.schedule.order})"
     yield f"then: {found.outcome.error}"
     yield "what happened:"
     yield from _steps(found)
@@ -72,7 +72,7 @@ def _lines(result: Result, options: Options, test: Explored | None) -> Iterator[
 def _subject(found: Found) -> str:
     count = len(found.schedule.injections)
     if not count:
-        return "delays break"
+        return "another order of events breaks"
     return "1 failure breaks" if count == 1 else f"{count} failures break"
 
 

@@ -198,3 +198,12 @@ def test_killed_instance_processes_nothing_more() -> None:
     schedule = Schedule((Injection("kill-after", "shop", "OffsetCommit", 1),))
     outcome = execute(consuming(commits_first=False), schedule, Options([ExactlyOnce("orders")]))
     assert outcome.error == ""
+
+
+def test_a_program_that_lets_no_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def program(_: Run) -> None:
+        for _ in range(100_000):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("sluice.explore.execution._MOST_TURNS", 1000)
+    assert execute(program, Schedule(), Options()).error.startswith("not done after 1000 event-loop iterations")

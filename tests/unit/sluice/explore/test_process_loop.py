@@ -13,7 +13,7 @@ from sluice.virtual_time.runner import run_in
 
 
 def run(main: Callable[[ProcessLoop], Coroutine[Any, Any, None]]) -> None:
-    loop = ProcessLoop(seed=0, until=1000)
+    loop = ProcessLoop(seed=0, until=1000, max_turns=10_000)
     run_in(loop, main(loop), seed=0)
 
 

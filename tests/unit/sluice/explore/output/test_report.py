@@ -55,7 +55,10 @@ def test_many_steps_are_those_around_the_failure() -> None:
 FOUND = {
     "a failure": (Schedule((KILL,)), "1 failure breaks the program:\n"),
     "two failures": (Schedule((KILL, KILL)), "2 failures break the program:\n"),
-    "delays": (Schedule(order=3), "delays break the program:\n  bytes of connections are delayed (order 3)\n"),
+    "another order": (
+        Schedule(order=3),
+        "another order of events breaks the program:\n  events happen in another order (order 3)\n",
+    ),
     "no failure": (Schedule(), "the program fails without any failure of the cluster:\n  AtLeastOnce: no"),
 }
 
