@@ -14,8 +14,10 @@ import msgspec
 
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Schedule, execute
+from sluice.explore.guided import Guided
 from sluice.explore.search import Result, search
 
+from .chance import Chance
 from .examples import FINDINGS, Example, Finding, examples, findings, steps_of
 
 # Every bug must be found within so many runs.
@@ -29,6 +31,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5000, help="number of runs of each fixed version")
     parser.add_argument("--processes", type=int, default=20, help="number of processes that repeat a failure")
     parser.add_argument("--bug", choices=known, action="append", help="a bug and a client; default: all")
+    parser.add_argument("--compare", action="store_true", help="compare the guided search with pure chance, too")
     parser.add_argument("--write", action="store_true", help="write the findings of the documentation")
     parser.add_argument("--repeat", choices=known, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -39,6 +42,8 @@ def main() -> int:
         example = known[name]
         if arguments.seeds:
             failed += _find(example, arguments.seeds, is_written=arguments.write)
+        if arguments.compare:
+            _compare(example, arguments.seeds)
         if arguments.processes:
             failed += _repeat(example, arguments.processes)
         if arguments.runs:
@@ -82,6 +87,21 @@ def _find(example: Example, seeds: int, *, is_written: bool) -> int:
         written = dict(sorted({**findings(), str(example): finding}.items()))
         FINDINGS.write_bytes(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
     return seeds - len(found)
+
+
+def _compare(example: Example, seeds: int) -> None:
+    """Search for the naive version's failure by both strategies, and print their times until the first one."""
+    medians = []
+    for strategy in (Guided, Chance):
+        times: list[float] = []
+        for seed in range(seeds):
+            began = time.process_time()
+            evaluate = in_this_process(example.naive, example.options)
+            search(evaluate, _MOST_RUNS, seed, strategy=strategy)
+            times.append(time.process_time() - began)
+        medians.append(median(times))
+    guided, chance = medians
+    print(f"  guided {guided:.2f} s, chance {chance:.2f} s: {guided / chance:.2f}", flush=True)
 
 
 def _repeat(example: Example, processes: int) -> int:

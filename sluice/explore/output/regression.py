@@ -30,7 +30,7 @@ class Explored(NamedTuple):
 
 def regression_test(test: Explored, schedule: Schedule, options: Options) -> str:
     """Return a test for the module of the program."""
-    kinds = [each.kind.replace("-", "_") for each in schedule.injections] or ["delays"]
+    kinds = [each.kind.replace("-", "_") for each in schedule.injections] or ["another_order"]
     name = f"{test.name}_after_{'_and_'.join(kinds)}"
     given = _arguments(schedule, options)
     if not test.parameters:

@@ -51,7 +51,7 @@ PRINTED = {
         Explored("orders"),
         Schedule((), 4),
         Options(),
-        "def test_orders_after_delays():\n    replay(orders, [], order=4)\n",
+        "def test_orders_after_another_order():\n    replay(orders, [], order=4)\n",
     ),
 }
 
