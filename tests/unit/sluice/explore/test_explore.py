@@ -201,7 +201,7 @@ def test_killed_instance_processes_nothing_more() -> None:
 
 
 def test_a_program_that_lets_no_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def program(_: Run) -> None:
+    async def program(_run: Run) -> None:
         for _ in range(100_000):
             await asyncio.sleep(0)
 
