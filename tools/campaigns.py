@@ -278,11 +278,11 @@ TABLE = (
         "audit-matrix",
         "audit the installed clients, one after the other, and write docs/audit-matrix.md",
         "15 minutes",
-        "before a release; ARGS: --subject aiokafka. For docs/audit, then run python -m tools.docs.audit_pictures"
+        "before a release; ARGS: --subject aiokafka. For docs/audit, then run python -m tools.docs.pictures.audit"
         " build/audit",
         """
         sluice audit run --out build/audit "$@"
-        python -m tools.docs.audit_matrix build/audit
+        python -m tools.docs.results.audit_matrix build/audit
         """,
         needs="for Java's client, Java, and 500 MB from PyPI",
         locks=("spark",),
@@ -341,7 +341,7 @@ TABLE = (
         "repeat the experiments with fleets and write docs/fleets",
         "5 minutes",
         "after a change of sluice/fleet",
-        "python -m tools.docs.fleet_experiments",
+        "python -m tools.docs.results.fleet_experiments",
     ),
     # -- measurements --
     Campaign(

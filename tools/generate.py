@@ -19,13 +19,11 @@ from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.broker.scenarios import schema as scenario_schema
 from sluice.protocol.apis import API_KEYS
 from tools.dashboard.dashboard import dashboard_text
-from tools.docs import (
+from tools.docs import conformance, development
+from tools.docs.reference import (
     access,
     api_coverage,
     audit,
-    conformance,
-    development,
-    explore,
     faults,
     journal_events,
     limits,
@@ -34,6 +32,7 @@ from tools.docs import (
     public_api,
     scenarios,
 )
+from tools.docs.results import explore
 
 ROOT = Path(__file__).parents[1]
 EXCHANGE_INDEX = ROOT / "broker" / "exchange" / "index.py"

@@ -28,10 +28,10 @@ with warnings.catch_warnings():
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("write_table") and not hasattr(config, "workerinput"):
-        writer = import_module("tools.docs.client_matrix").TableWriter()  # imports the clients: see above
+        writer = import_module("tools.docs.results.client_matrix").TableWriter()  # imports the clients: see above
         config.pluginmanager.register(writer)
     if config.getoption("write_fault_table") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(import_module("tools.docs.fault_table").FaultTableWriter())
+        config.pluginmanager.register(import_module("tools.docs.results.fault_table").FaultTableWriter())
 
 
 # kafka-python's KafkaProducer leaves its socketpair (family 1) and a TCP or TLS socket (family 2) open if it cannot

@@ -14,7 +14,7 @@ from sluice.broker.faults.actions import KINDS
 from tests.clients.fault_cases import CASES, ON_SHARE_GROUPS
 from tests.clients.fault_clients import FAULT_CLIENTS
 from tests.clients.fault_runs import Case, Found, run
-from tools.docs.fault_table import DOES_NOT_RECOVER, PAGE, besides, cell, render
+from tools.docs.results.fault_table import DOES_NOT_RECOVER, PAGE, besides, cell, render
 
 STALE = "docs/faults-clients.md is out of date: run `tools/campaign run fault-table`"
 

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.audit.subjects import SUBJECTS
 from tests.support import skips
-from tools.docs.findings import DEFECTS, plotted, reproduce
+from tools.docs.results.findings import DEFECTS, plotted, reproduce
 
 pytestmark = pytest.mark.client_audits
 

@@ -22,7 +22,7 @@ from tests.support import skips
 from tests.support.broker_process import BrokerProcess, overrides, running_broker, running_proxy
 from tests.support.wire import WireClient
 from tools.clients.built import BUILT, SOURCES, missing
-from tools.docs.client_matrix import STREAMS_SCENARIOS
+from tools.docs.results.client_matrix import STREAMS_SCENARIOS
 
 APPLICATION = "word-count"
 PARTITIONS = 4

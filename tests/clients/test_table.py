@@ -3,7 +3,15 @@
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import InProcess
 from tests.clients.scenarios import SCENARIOS
-from tools.docs.client_matrix import PAGE, README, STREAMS_HEAD, STREAMS_SCENARIOS, reasons, rows, with_short_table
+from tools.docs.results.client_matrix import (
+    PAGE,
+    README,
+    STREAMS_HEAD,
+    STREAMS_SCENARIOS,
+    reasons,
+    rows,
+    with_short_table,
+)
 
 STALE = "docs/clients.md is out of date: run `tools/campaign run client-matrix`"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sluice.broker.exchange.registry import HANDLERS
 from tests.support.vectors import vectors
-from tools.docs.kafka_apis import KAFKA_APIS
+from tools.docs.reference.kafka_apis import KAFKA_APIS
 
 # A broker of Kafka 4.4.0 advertises them, and forwards them to the controller.
 ADVERTISED_BUT_NOT_IN_THE_VECTORS = {"DescribeQuorum", "UpdateFeatures"}

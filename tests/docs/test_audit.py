@@ -4,7 +4,7 @@ import re
 
 from sluice.audit.probes import PROBES
 from sluice.audit.report.citations import cited
-from tools.docs.audit import PAGE
+from tools.docs.reference.audit import PAGE
 
 MATRIX = PAGE.with_name("audit-matrix.md")
 

@@ -7,7 +7,7 @@ import pytest
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.report.citations import cited
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
-from tools.docs.audit_matrix import matrix
+from tools.docs.results.audit_matrix import matrix
 
 PAGE = matrix(with_everything(), TEXTS)
 

@@ -14,7 +14,7 @@ import pytest
 from sluice.broker.faults.rule import parse_rule
 from sluice.cli.main import COMMANDS
 from tests.support.command_lines import check_command_line
-from tools.docs.findings import DEFECTS
+from tools.docs.results.findings import DEFECTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.broker.faults.actions import KINDS
 from tests.support.virtual_broker import VirtualBroker
-from tools.docs.faults import EXAMPLES
+from tools.docs.reference.faults import EXAMPLES
 
 
 def test_every_action_has_one_example() -> None:

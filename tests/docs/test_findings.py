@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from sluice.audit.report.citations import cited
-from tools.docs.findings import DEFECTS, FOLDER, Dot, svg
+from tools.docs.results.findings import DEFECTS, FOLDER, Dot, svg
 
 
 def test_every_defect_has_a_page_in_the_index() -> None:

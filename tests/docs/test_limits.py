@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.docs.limits import ROOT, SECTIONS, Limit
+from tools.docs.reference.limits import ROOT, SECTIONS, Limit
 
 LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
 

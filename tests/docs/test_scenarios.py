@@ -1,7 +1,7 @@
 """The README has the number of scenarios in the catalogue."""
 
 from sluice.broker.scenarios.files import entries
-from tools.docs.scenarios import PAGE
+from tools.docs.reference.scenarios import PAGE
 
 
 def test_readme_has_the_number_of_scenarios() -> None:

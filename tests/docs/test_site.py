@@ -16,9 +16,9 @@ from sluice.cli.main import COMMANDS
 from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import ALIASES, PROPERTIES, TOPIC_PROPERTIES
 from sluice.metrics import METRICS
-from tools.docs.reference import reference
+from tools.docs.reference.pages import reference
+from tools.docs.reference.without_effect import REASONS, reasons_of
 from tools.docs.site import ROOT, SECTIONS, lay_out
-from tools.docs.without_effect import REASONS, reasons_of
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pytest
 
-from tools.docs.ecosystem import TableWriter
+from tools.docs.results.ecosystem import TableWriter
 
 
 class Record(Protocol):

@@ -12,7 +12,7 @@ from tests.ecosystem.sessions import CLASSES, read_sections, run_kcat, run_secti
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.share_groups import AT_ONCE as SHARED_AT_ONCE
-from tools.docs.ecosystem import PAGE, rows_of
+from tools.docs.results.ecosystem import PAGE, rows_of
 
 SECTIONS = read_sections("commands.txt")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tools.docs.reference import reference
+from tools.docs.reference.pages import reference
 
 ROOT = Path(__file__).parents[2]
 SOURCE, HTML = ROOT / "build/docs/source", ROOT / "build/docs/html"

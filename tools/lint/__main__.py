@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tools.docs.lint_matrix import write_page
+from tools.docs.results.lint_matrix import write_page
 from tools.lint.clients import BY_NAME
 from tools.lint.explained import unexplained
 from tools.lint.plants import all_plants

@@ -10,7 +10,7 @@ from sluice.broker.admin.operation import Nothing, Operation
 from sluice.journal_events import KINDS
 from sluice.web import load
 from tests.support.virtual_broker import VirtualBroker
-from tools.docs.openapi import FILE
+from tools.docs.reference.openapi import FILE
 
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
 ALL = (*OPERATIONS, *load()(VirtualBroker().cluster_server).operations)

@@ -9,13 +9,13 @@ from tests.clients.fault_cases import CASES
 from tests.clients.fault_clients import FAULT_CLIENTS
 from tests.clients.fault_runs import Case, Found
 from tests.clients.fault_settings import SETTINGS
-from tools.docs.client_matrix import line
+from tools.docs.results.client_matrix import line
 
 DOES_NOT_RECOVER = "**does not recover**"
 SETTINGS_HEAD = """The clients run with these settings, most of them timeouts shorter than the defaults. Some cases add
 others, in `tests/clients/fault_cases.py`.
 """
-PAGE = Path(__file__).parents[2] / "docs" / "faults-clients.md"
+PAGE = Path(__file__).parents[3] / "docs" / "faults-clients.md"
 HEAD = """# Faults and clients
 
 This page shows how three Python clients react to each [fault](faults.md), and what the application sees. Use it to

@@ -9,7 +9,7 @@ from tests.clients.clients import CLIENTS
 from tests.clients.driver import Driver
 from tests.clients.scenarios import AREAS, SCENARIOS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "clients.md"
 README = ROOT / "README.md"
 SHORT_BEGIN = "<!-- compatibility: written by `tools/campaign run client-matrix` -->\n"

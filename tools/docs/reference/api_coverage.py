@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from sluice.broker.exchange.registry import HANDLERS
-from tools.docs.kafka_apis import KAFKA_APIS
+from tools.docs.reference.kafka_apis import KAFKA_APIS
 from tools.docs.tables import table
 
-PAGE = Path(__file__).parents[2] / "docs/reference/api-coverage.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/api-coverage.md"
 _HEAD = """\
 # API coverage
 

@@ -14,10 +14,10 @@ from sluice.cli.main import cli
 from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from sluice.metrics import METRICS
-from tools.docs.faults import faults_page
-from tools.docs.reference_http import http_page
+from tools.docs.reference.faults import faults_page
+from tools.docs.reference.http import http_page
+from tools.docs.reference.without_effect import REASONS, reasons_of
 from tools.docs.tables import code, table
-from tools.docs.without_effect import REASONS, reasons_of
 
 # Suffix of a name -> its unit; the first match counts.
 _UNITS = {

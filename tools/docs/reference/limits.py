@@ -13,7 +13,7 @@ from sluice.protocol.records.log_validator import MOST_RECORD_ERRORS
 from sluice.text.regex import COSTLY_FACTOR, MOST_INSTRUCTIONS, MOST_REPEATS
 from tools.docs.tables import table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/explanation/limits.md"
 _UNLIMITED = {"", "-1", str(2**31 - 1), str(2**63 - 1)}
 _HEAD = """\

@@ -1,4 +1,4 @@
-"""Take the screenshots in docs/audit of a report's page: `python -m tools.docs.audit_pictures FOLDER [CELL]`.
+"""Take the screenshots in docs/audit of a report's page: `python -m tools.docs.pictures.audit FOLDER [CELL]`.
 
 Each in light and dark: the first screen on a desktop; the dialog of a cell, such as `s0-KIP-580-1` for the first
 client, by default the first deviation; and the last matrix on a phone.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-PICTURES = Path(__file__).parents[2] / "docs" / "audit"
+PICTURES = Path(__file__).parents[3] / "docs" / "audit"
 _DESKTOP, _PHONE = (1400, 1250), (390, 844)
 _A_DEVIATION = "a.cell:is(.violates, .differs)"
 _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")

@@ -1,4 +1,4 @@
-"""Reproduce the defects in docs/findings and draw their plots: `python -m tools.docs.findings [NAME ...]`.
+"""Reproduce the defects in docs/findings and draw their plots: `python -m tools.docs.results.findings [NAME ...]`.
 
 Each takes less than a minute. A defect that is gone, because a newer version of the client is installed, is reported.
 """
@@ -17,7 +17,7 @@ from sluice.audit.report.files import read_report
 from sluice.audit.runs.observation_files import observation_file, read_observations
 from sluice.journal_events import ConnectionOpened, Request
 
-FOLDER = Path(__file__).parents[2] / "docs" / "findings"
+FOLDER = Path(__file__).parents[3] / "docs" / "findings"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 260, 60, 40, 16
 _COUNTED_S = 0.1
 BLUE, RED, GREY = "#1a4fa3", "#c03221", "#8a8f98"

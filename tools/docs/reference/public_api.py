@@ -17,10 +17,10 @@ from sluice.cli.main import cli
 from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
 from sluice.embedded.options import BrokerOptions
 from sluice.metrics import METRICS
-from tools.docs.openapi import FILE as OPENAPI
-from tools.docs.reference import PYTHON, PYTHON_MODULES, walk
+from tools.docs.reference.openapi import FILE as OPENAPI
+from tools.docs.reference.pages import PYTHON, PYTHON_MODULES, walk
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 _INTRODUCTION = """# Public API
 
 The names, signatures and options that you may rely on. This page is generated from the code, and a test fails if they

@@ -11,7 +11,7 @@ from sluice.journal_events import KINDS, ClientEvent, Event, FetchedRecords, Pro
 from sluice.protocol.apis import API_KEYS
 from tools.docs.tables import put
 
-PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
+PAGE = Path(__file__).parents[3] / "docs" / "journal.md"
 _MARKS = ("<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->")
 
 

@@ -6,7 +6,7 @@ from sluice.broker.security.acl.acl import Acl
 from tests.support.access import TABLE, Need
 from tools.docs.tables import put
 
-PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
+PAGE = Path(__file__).parents[3] / "docs" / "acls.md"
 _MARKS = ("<!-- permissions, generated from tests/support/access.py: begin -->", "<!-- permissions: end -->")
 
 

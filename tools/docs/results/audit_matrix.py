@@ -1,4 +1,4 @@
-"""Write docs/audit-matrix.md from a report (campaign `audit-matrix`): `python -m tools.docs.audit_matrix FOLDER`."""
+"""docs/audit-matrix.md from a report of campaign `audit-matrix`: `python -m tools.docs.results.audit_matrix FOLDER`."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ from sluice.audit.report.words import (
 from sluice.text.printable import printable
 
 _MOST_NUMBERS = 4
-PAGE = Path(__file__).parents[2] / "docs" / "audit-matrix.md"
+PAGE = Path(__file__).parents[3] / "docs" / "audit-matrix.md"
 _ABOVE = """\
 # What clients do when the broker fails
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "compatibility" / "tools.md"
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility" / "tools.md"
 HEAD = """# Tools
 
 These tools for Apache Kafka work with sluice: command-line tools, connectors, stream processors and a schema registry.

@@ -1,4 +1,4 @@
-"""Take the screenshots in docs/trace of a failed test: `python -m tools.docs.trace_pictures`.
+"""Take the screenshots in docs/trace of a failed test: `python -m tools.docs.pictures.trace`.
 
 The test reads orders of two producers with a group of two readers, while requests fail and are retried. It passes
 without the quota of one producer, and fails with it, as its orders come too late.
@@ -21,7 +21,7 @@ from sluice.trace.model import Result
 from sluice.trace.recording import FailedLine, LogLine, PhaseTimes, Recorded, Run
 from sluice.trace.stored import write_trace
 
-PICTURES = Path(__file__).parents[2] / "docs" / "trace"
+PICTURES = Path(__file__).parents[3] / "docs" / "trace"
 _ORDERS = 40
 _LATE_S = 2
 _QUOTA = 2_000  # bytes per second, less than the producer sends

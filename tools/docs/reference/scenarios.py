@@ -23,7 +23,7 @@ from sluice.broker.scenarios.model import (
 )
 from tools.docs.tables import code, put, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
+PAGE = Path(__file__).parents[3] / "docs" / "scenarios.md"
 _MODEL = ("<!-- generated from broker/scenarios: begin -->", "<!-- end -->")
 _CATALOGUE = ("<!-- catalogue, generated from broker/scenarios/catalogue: begin -->", "<!-- catalogue: end -->")
 _PARTS: dict[str, type[msgspec.Struct]] = {

@@ -9,7 +9,7 @@ from sluice.web import load
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 
-FILE = Path(__file__).parents[2] / "docs/openapi.json"
+FILE = Path(__file__).parents[3] / "docs/openapi.json"
 
 
 def document_text() -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from sluice.lint.registry import all_rules
 from tools.docs.tables import code, put, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lint.md"
 _MARKS = ("<!-- generated from sluice/lint/rules: begin -->", "<!-- end -->")
 
 

@@ -10,7 +10,7 @@ from tools.lint.explained import reason_for
 from tools.lint.plants import FEWER
 from tools.lint.verdicts import Reported, Verdict
 
-PAGE = Path(__file__).parents[2] / "docs" / "lint-matrix.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lint-matrix.md"
 _MOST_SHOWN = 3  # uses with the same finding
 _HEAD = """\
 # What lint finds in real clients

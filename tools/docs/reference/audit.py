@@ -8,7 +8,7 @@ from sluice.audit.report.kip_texts import kip_texts
 from sluice.audit.report.words import in_order
 from tools.docs.tables import put
 
-PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 _PROBES = ("<!-- probes, generated from sluice/audit/probes: begin -->", "<!-- probes: end -->")
 _STATEMENTS = (
     "<!-- statements, generated from sluice/audit/report/kip_texts.toml: begin -->",

@@ -1,4 +1,4 @@
-"""Take the screenshots in docs/page of brokers with active clients: `python -m tools.docs.page_pictures`.
+"""Take the screenshots in docs/page of brokers with active clients: `python -m tools.docs.pictures.page`.
 
 The page on a desktop, light and dark; the dialog of a throttled client; the clients on a phone. It takes a minute, so
 that the clients have a history.
@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from sluice.cli.admin_client import AdminClient
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
-PICTURES = Path(__file__).parents[2] / "docs" / "page"
+PICTURES = Path(__file__).parents[3] / "docs" / "page"
 _PROPERTIES = (
     "quota.producer.default=1M",
     "quota.producer.override=gold:4M",

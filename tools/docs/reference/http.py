@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.docs.tables import code, table
 
-_DOCUMENT = Path(__file__).parents[2] / "docs/openapi.json"
+_DOCUMENT = Path(__file__).parents[3] / "docs/openapi.json"
 _METHODS = ("get", "post", "put", "delete")
 _MANY = 12  # an enumeration above this is shortened: the names of all APIs fill a page
 Schema = Mapping[str, Any]

@@ -24,7 +24,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.error_codes import codes_of
 from tools.docs.tables import code, table
 
-PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/faults.md"
 _HEAD = """\
 # Fault rules
 

@@ -1,4 +1,4 @@
-"""Run the experiments of docs/fleets, and write the page and its figures: `python -m tools.docs.fleet_experiments`.
+"""Run the experiments of docs/fleets: `python -m tools.docs.results.fleet_experiments` writes the page and its figures.
 
 Each has ten seeds. The same code gives the same figures, byte for byte.
 """
@@ -27,7 +27,7 @@ from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
-FOLDER = Path(__file__).parents[2] / "docs" / "fleets"
+FOLDER = Path(__file__).parents[3] / "docs" / "fleets"
 TEMPLATE = Path(__file__).parent / "fleet_experiments.md.jinja"
 VALUES = FOLDER / "values.json"
 SEEDS = range(10)
