@@ -24,7 +24,7 @@ def handle(ctx: RequestContext, request: api.OffsetCommitRequest, broker: Broker
     requested = ((topic.name, topic.topic_id, topic.partitions) for topic in request.topics)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return _response(fail_partitions(requested, _result, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return _response(fail_partitions(ctx, requested, _result, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     topics, accepted = check_partitions(ctx, broker, requested, _result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
     if accepted:
         new = ctx.array(

@@ -66,13 +66,18 @@ def check_partitions(
         if kept:
             accepted_topics.append((name, topic_id, kept))
     ctx.free(topics)
-    return _merged(failed_topics, accepted_topics), accepted
+    return _merged(ctx, failed_topics, accepted_topics), accepted
 
 
 def fail_partitions(
-    requested: Iterable[tuple[str, bytes, Iterable[P]]], new_result: Callable[[int, ErrorCode], R], code: ErrorCode
+    ctx: RequestContext,
+    requested: Iterable[tuple[str, bytes, Iterable[P]]],
+    new_result: Callable[[int, ErrorCode], R],
+    code: ErrorCode,
 ) -> Topics[R]:
-    return [(name, id_, [new_result(one.partition_index, code) for one in some]) for name, id_, some in requested]
+    return ctx.array(
+        (name, id_, [new_result(one.partition_index, code) for one in some]) for name, id_, some in requested
+    )
 
 
 def _find(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
@@ -82,16 +87,21 @@ def _find(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bool) -
     return metadata.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _merged(failed: Topics[R], accepted: Topics[R]) -> Topics[R]:
+def _merged(ctx: RequestContext, failed: Topics[R], accepted: Topics[R]) -> Topics[R]:
     """Return first the topics with partitions that failed before the coordinator got them.
 
     Repeated topics are merged only if there is such a topic, as Kafka's response builders do.
     """
     if not failed:
         return accepted
-    merged: dict[tuple[str, bytes], list[R]] = {}
-    for name, topic_id, results in chain(failed, accepted):
-        known = merged.setdefault((name, topic_id), results)
-        if known is not results:
+    first: dict[tuple[str, bytes], list[R]] = {}
+    merged: Topics[R] = ctx.array()
+    for topic in chain(failed, accepted):
+        name, topic_id, results = topic
+        known = first.setdefault((name, topic_id), results)
+        if known is results:
+            merged.append(topic)
+        else:
             known.extend(results)
-    return [(*key, results) for key, results in merged.items()]
+    ctx.free(first)
+    return merged

@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
     requested = ((topic.name, topic.topic_id, topic.partitions) for topic in request.topics)
     if denied := _denied(ctx, broker, request):
         ctx.error_code = denied
-        return _response(fail_partitions(requested, _result, denied))
+        return _response(fail_partitions(ctx, requested, _result, denied))
     topics, accepted = check_partitions(ctx, broker, requested, _result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
     def respond(error: ErrorCode) -> Message | Outcome:
