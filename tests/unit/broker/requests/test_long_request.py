@@ -332,6 +332,10 @@ COPIED: dict[str, tuple[Message, int]] = {
         request("OffsetCommit", group_id="g", topics=[{"name": "t", "partitions": [{}] * 10_000}]),
         8,  # of more than fit into a batch
     ),
+    "OffsetCommit of unknown topics": (
+        request("OffsetCommit", group_id="g", topics=[{"name": name, "partitions": [{}]} for name in _NAMES]),
+        0,
+    ),
     "TxnOffsetCommit": (
         request(
             "TxnOffsetCommit", transactional_id="x", group_id="g", topics=[{"name": "t", "partitions": [{}] * 3_000}]
@@ -388,10 +392,8 @@ COPIED: dict[str, tuple[Message, int]] = {
 }
 
 
-@pytest.mark.parametrize(("request_", "version"), COPIED.values(), ids=COPIED)
-def test_copies_of_a_long_request_are_freed_in_slices(
-    request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def objects_in_use(request_: Message, version: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the number of objects at the end of each slice."""
     broker = sliced_broker("message.max.bytes=300000")
     broker.client().call(request("FindCoordinator", key="g"), 2)
     client = broker.client()
@@ -402,7 +404,21 @@ def test_copies_of_a_long_request_are_freed_in_slices(
         client.call(request_, version)
     finally:
         gc.enable()
+    return in_use
+
+
+@pytest.mark.parametrize(("request_", "version"), COPIED.values(), ids=COPIED)
+def test_copies_of_a_long_request_are_freed_in_slices(
+    request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_use = objects_in_use(request_, version, monkeypatch)
     assert max(before - after for before, after in pairwise(in_use)) < len(_DISTINCT) / 5
+
+
+def test_results_for_unknown_topics_are_made_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_use = objects_in_use(*COPIED["OffsetCommit of unknown topics"], monkeypatch)
+    *made, of_client = sorted(after - before for before, after in pairwise(in_use))
+    assert max(made) < len(_DISTINCT) / 5 < of_client  # the client decodes the response in one piece
 
 
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
