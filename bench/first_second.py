@@ -9,28 +9,12 @@ import re
 import statistics
 from collections.abc import Mapping
 
-from bench.wire_client import Client
+from bench.wire_client import Client, hello, metadata, produce_record
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.protocol.records.build import build_batch
-from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
+from tests.support.messages import request
 from tools.suite.processes import SLUICE, cpu_s, running
 
 # Each line is a connection and what is sent on it: to the bootstrap address (0), the broker (1) or the coordinator (2).
@@ -72,11 +56,11 @@ _REPETITIONS = 4
 def send_first_second(client: Client, sequence: str, topic: str, group_id: str) -> None:
     """Connect a consumer, send its requests one at a time, and disconnect."""
     member = _Member(topic, group_id)
-    connections = [Client(client.pid, client.port) for _ in range(_CONNECTIONS)]
+    connections = [client.connect() for _ in range(_CONNECTIONS)]
     for line in sequence.split("\n")[1:]:
         connection, *requests = line.split()
-        for request in requests:
-            api, _, version = request.partition("-")
+        for one in requests:
+            api, _, version = one.partition("-")
             member.send(connections[int(connection)], api, int(version))
     for each in connections:
         each.close()
@@ -104,53 +88,47 @@ class _Member:
 
     def _requests(self) -> Mapping[str, Message]:
         name, group_id, member_id = self._topic, self._group_id, self._member_id
-        topic = MetadataRequestTopic(name=name)
-        protocols = [JoinGroupRequestProtocol(name="range", metadata=_SUBSCRIPTION)]
-        assignments = [SyncGroupRequestAssignment(member_id=member_id, assignment=_SUBSCRIPTION)]
-        of_topic = OffsetFetchRequestTopic(name=name, partition_indexes=[0])
-        of_group = OffsetFetchRequestGroup(
-            group_id=group_id, topics=[OffsetFetchRequestTopics(name=name, partition_indexes=[0])]
-        )
-        earliest = ListOffsetsPartition(partition_index=0, timestamp=-2)
-        fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        member = {"group_id": group_id, "member_id": member_id, "generation_id": self._generation_id}
+        protocols = [{"name": "range", "metadata": _SUBSCRIPTION}]
+        timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
+        assignments = [{"member_id": member_id, "assignment": _SUBSCRIPTION}]
+        topic = {"name": name, "partition_indexes": [0]}
+        earliest = {"name": name, "partitions": [{"partition_index": 0, "timestamp": -2}]}
+        fetched = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
         return {
-            "ApiVersions": ApiVersionsRequest(client_software_name="bench", client_software_version="1"),
-            "Metadata": MetadataRequest(topics=[topic]),
-            "FindCoordinator": FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id]),
-            "JoinGroup": JoinGroupRequest(
+            "ApiVersions": hello(),
+            "Metadata": metadata(name),
+            "FindCoordinator": request("FindCoordinator", key=group_id, coordinator_keys=[group_id]),
+            "JoinGroup": request(
+                "JoinGroup",
                 group_id=group_id,
-                session_timeout_ms=45_000,
-                rebalance_timeout_ms=300_000,
                 member_id=member_id,
                 protocol_type="consumer",
                 protocols=protocols,
+                **timeouts,
             ),
-            "SyncGroup": SyncGroupRequest(
-                group_id=group_id,
-                generation_id=self._generation_id,
-                member_id=member_id,
-                protocol_type="consumer",
-                protocol_name="range",
-                assignments=assignments,
+            "SyncGroup": request(
+                "SyncGroup", **member, protocol_type="consumer", protocol_name="range", assignments=assignments
             ),
-            "Heartbeat": HeartbeatRequest(group_id=group_id, generation_id=self._generation_id, member_id=member_id),
-            "OffsetFetch": OffsetFetchRequest(group_id=group_id, topics=[of_topic], groups=[of_group]),
-            "ListOffsets": ListOffsetsRequest(
-                replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[earliest])]
+            "Heartbeat": request("Heartbeat", **member),
+            "OffsetFetch": request(
+                "OffsetFetch", group_id=group_id, topics=[topic], groups=[{"group_id": group_id, "topics": [topic]}]
             ),
-            "Fetch": FetchRequest(
+            "ListOffsets": request("ListOffsets", replica_id=-1, topics=[earliest]),
+            "Fetch": request(
+                "Fetch",
                 max_wait_ms=500,
                 min_bytes=1,
                 max_bytes=50 << 20,
                 session_epoch=0,
-                topics=[FetchTopic(topic=name, topic_id=self._topic_id, partitions=[fetched])],
+                topics=[{"topic": name, "topic_id": self._topic_id, "partitions": [fetched]}],
             ),
         }
 
 
 def _supported(client: Client, sequence: str) -> str:
     """Return a sequence with the greatest versions that client and broker support."""
-    supported = client.call(ApiVersionsRequest(), 0).api_keys
+    supported = client.call(hello(), 0).api_keys
     greatest = {API_KEYS[each.api_key].name: each.max_version for each in supported if each.api_key in API_KEYS}
 
     def version(found: "re.Match[str]") -> str:
@@ -177,16 +155,9 @@ def main() -> None:
     for repetition in range(1 + _REPETITIONS):
         for name, command in commands.items():
             with running(command) as (bootstrap, pid):
-                client = Client(pid, int(bootstrap.rpartition(":")[2]))
-                client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 4)
-                batch = build_batch([Record(0, 0, None, bytes(100), ())])
-                data = [PartitionProduceData(index=0, records=batch)]
-                client.call(
-                    ProduceRequest(
-                        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
-                    ),
-                    7,
-                )
+                client = Client(pid, bootstrap)
+                client.call(metadata(topic), 4)
+                client.call(produce_record(topic), 7)
                 for sequence in SEQUENCES:
                     ms = _measure(client, _supported(client, SEQUENCES[sequence]), topic, f"{sequence}-{repetition}")
                     found.setdefault((sequence, name), []).append(ms)

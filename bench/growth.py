@@ -6,32 +6,17 @@ which other processes on the machine change least. The broker runs with this Pyt
 """
 
 import argparse
-import json
+import os
 import resource
-import socket
 import sys
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from bench.instructions.requests import join
-from bench.wire_client import CLIENT_ID, Client, frame, receive, server
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.records.build import build_batch
-from sluice.protocol.records.record import Record
+from bench.wire_client import CLIENT_ID, Client, create, frame, hello, high_quotas, join, metadata, produce_record
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.messages import request
 
 # A Produce to a broker with much in it may take this much longer than to an empty one.
 _MOST = 1.15
@@ -40,7 +25,6 @@ _TOPIC = "produced"  # of the Produce that each curve measures
 _PARTITIONS_OF_TOPIC = 1_000
 _AT_ONCE = 1_000  # topics, quotas and ACLs in one request
 _RULES_AT_ONCE = 100
-_HIGH_QUOTA = 1e12
 _AUTHORIZER = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found=true",
@@ -50,21 +34,13 @@ _AUTHORIZER = (
 class Broker:
     """The measured process, a client, and what a curve has made so far."""
 
-    def __init__(self, pid: int, port: int, admin: str) -> None:
-        self.pid = pid
-        self.client = Client(pid, port)
-        self.admin = admin
+    def __init__(self, process: BrokerProcess) -> None:
+        self.process = process
+        self.pid = process.process.pid
+        self.client = Client(self.pid, process.bootstrap)
         self.random = Random(0)
         self.frames: list[bytes] = []  # requests of the things that a curve has made
-        self.kept: list[socket.socket] = []
-
-    def send(self, frames: list[bytes]) -> None:
-        """Send requests, several in flight; wait for the responses."""
-        for start in range(0, len(frames), _IN_FLIGHT):
-            block = frames[start : start + _IN_FLIGHT]
-            self.client.socket.sendall(b"".join(block))
-            for _ in block:
-                receive(self.client.socket)
+        self.kept: list[Client] = []
 
     def cpu_us(self, frames: list[bytes]) -> float:
         """Return the least CPU time of one of these requests, which are sent in turn."""
@@ -72,7 +48,7 @@ class Broker:
         for _ in range(_LAPS):
             chosen = self.random.choices(frames, k=_REQUESTS)
             began = self._cpu_ns()
-            self.send(chosen)
+            self.client.exchange(chosen, _IN_FLIGHT)
             laps.append(self._cpu_ns() - began)
         return min(laps[1:]) / _REQUESTS / 1e3
 
@@ -87,63 +63,45 @@ class Broker:
 # -- what a broker holds: each function adds the things from number `first` to `end` -----------------------------------
 
 
-def _produce(topic: str, index: int = 0, client_id: str = CLIENT_ID) -> bytes:
-    batch = build_batch([Record(0, 1_700_000_000_000, None, bytes(100), ())])
-    topics = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=index, records=batch)])]
-    return frame(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics), 12, client_id)
-
-
-def _create(broker: Broker, topics: dict[str, int]) -> None:
-    creatable = [CreatableTopic(name=name, num_partitions=n, replication_factor=1) for name, n in topics.items()]
-    broker.client.call(CreateTopicsRequest(topics=creatable, timeout_ms=60_000), 5)
+def _produce(topic: str, partition: int = 0, client_id: str = CLIENT_ID) -> bytes:
+    return frame(produce_record(topic, partition), 12, client_id)
 
 
 def _partitions(broker: Broker, first: int, end: int) -> None:
     for number in range(first, end, _PARTITIONS_OF_TOPIC):
-        _create(broker, {f"wide-{number}": _PARTITIONS_OF_TOPIC})
+        broker.client.call(create({f"wide-{number}": _PARTITIONS_OF_TOPIC}), 5)
         broker.frames += [_produce(f"wide-{number}", index) for index in range(0, _PARTITIONS_OF_TOPIC, 100)]
 
 
 def _topics(broker: Broker, first: int, end: int) -> None:
     for start in range(first, end, _AT_ONCE):
         names = [f"topic-{number}" for number in range(start, min(start + _AT_ONCE, end))]
-        _create(broker, dict.fromkeys(names, 1))
-        broker.frames += [frame(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12) for name in names]
+        broker.client.call(create(dict.fromkeys(names, 1)), 5)
+        broker.frames += [frame(metadata(name), 12) for name in names]
 
 
 def _groups(broker: Broker, first: int, end: int) -> None:
     """Create groups with a member and a committed offset each."""
     for _ in range(first, end):
-        member = join(broker.client, broker.client.new_name())
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-        commit = OffsetCommitRequest(
-            group_id=member.group_id,
-            generation_id_or_member_epoch=member.generation_id,
-            member_id=member.member_id,
-            topics=[OffsetCommitRequestTopic(name=_TOPIC, partitions=[partition])],
-        )
+        member = join(broker.client)
+        commit = member.commit(_TOPIC, 1)
         broker.client.call(commit, 8)
-        broker.frames += [frame(HeartbeatRequest(**member._asdict()), 4), frame(commit, 8)]
+        broker.frames += [frame(member.heartbeat(), 4), frame(commit, 8)]
 
 
 def _connections(broker: Broker, first: int, end: int) -> None:
-    hello = frame(ApiVersionsRequest(), 0)
     for _ in range(first, end):
         broker.kept.append(connection := broker.client.connect())
-        connection.sendall(hello)
-        receive(connection)
+        connection.call(hello(), 0)
 
 
 def _quotas(broker: Broker, first: int, end: int) -> None:
     """Set quotas of client ids, first that of this client; each of the others sends a request."""
-    ops = [OpData(key="producer_byte_rate", value=_HIGH_QUOTA)]
     ids = [f"client-{number}" if number else CLIENT_ID for number in range(first, end)]
     for start in range(0, len(ids), _AT_ONCE):
-        entities = [[EntityData(entity_type="client-id", entity_name=each)] for each in ids[start : start + _AT_ONCE]]
-        entries = [EntryData(entity=entity, ops=ops) for entity in entities]
-        broker.client.call(AlterClientQuotasRequest(entries=entries), 1)
+        broker.client.call(high_quotas(ids[start : start + _AT_ONCE], "producer_byte_rate"), 1)
     broker.frames += [_produce(_TOPIC, client_id=each) for each in ids]
-    broker.send(broker.frames[first:end])
+    broker.client.exchange(broker.frames[first:end], _IN_FLIGHT)
 
 
 def _rules(broker: Broker, first: int, end: int) -> None:
@@ -152,32 +110,29 @@ def _rules(broker: Broker, first: int, end: int) -> None:
     for start in range(first, end, _RULES_AT_ONCE):
         numbers = range(start, min(start + _RULES_AT_ONCE, end))
         faults = [{"api": "Produce", "topic": f"other-{number}", "action": action} for number in numbers]
-        body = json.dumps({"faults": faults}).encode()
-        request = urllib.request.Request(f"{broker.admin}/api/v1/faults", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request) as response:
-            response.read()
+        broker.process.post("/api/v1/faults", {"faults": faults})
 
 
 def _acls(broker: Broker, first: int, end: int) -> None:
     """Allow users of topics, half of them by prefix; the measured topic has none, so that all are considered."""
     for start in range(first, end, _AT_ONCE):
         creations = [
-            AclCreation(
-                resource_type=2,
-                resource_name=f"topic-{number}",
-                resource_pattern_type=3 + number % 2,
-                principal=f"User:{number}",
-                host="*",
-                operation=4,
-                permission_type=3,
-            )
+            {
+                "resource_type": 2,
+                "resource_name": f"topic-{number}",
+                "resource_pattern_type": 3 + number % 2,
+                "principal": f"User:{number}",
+                "host": "*",
+                "operation": 4,
+                "permission_type": 3,
+            }
             for number in range(start, min(start + _AT_ONCE, end))
         ]
-        broker.client.call(CreateAclsRequest(creations=creations), 2)
+        broker.client.call(request("CreateAcls", creations=creations), 2)
 
 
 def _events(broker: Broker, first: int, end: int) -> None:
-    broker.send([_produce(_TOPIC)] * (end - first))
+    broker.client.exchange([_produce(_TOPIC)] * (end - first), _IN_FLIGHT)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -209,12 +164,10 @@ _STEPS = 3  # each of ten times as many
 
 def _measure(curve: Curve) -> bool:
     """Print a line for each step; return whether the last Produce takes too long."""
-    overrides = ("group.initial.rebalance.delay.ms=0", *curve.overrides)
-    arguments = [word for one in overrides for word in ("--override", one)]
-    with server("sluice", "serve", "--port", "0", "--admin-port", "0", *arguments) as (pid, line):
-        ready = json.loads(line.split(" ", 1)[1])
-        broker = Broker(pid, int(ready["bootstrap"].rpartition(":")[2]), ready["admin"])
-        _create(broker, {_TOPIC: 1})
+    arguments = overrides("group.initial.rebalance.delay.ms=0", *curve.overrides)
+    with running_broker(Path(os.devnull), *arguments) as process:
+        broker = Broker(process)
+        broker.client.call(create({_TOPIC: 1}), 5)
         broker.cpu_us([_produce(_TOPIC)])  # so that all is imported
         made, ratio, empty_us = 0, 1.0, 0.0
         for number in (0, *(curve.most // 10**step for step in reversed(range(_STEPS)))):
@@ -231,7 +184,7 @@ def _measure(curve: Curve) -> bool:
                 flush=True,
             )
         for kept in broker.kept:
-            kept.close()
+            kept.socket.close()
     return ratio > curve.bound
 
 

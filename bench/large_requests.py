@@ -12,24 +12,21 @@ from sluice.protocol.message import Field, Message, fields_of
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME
+from tests.support.records import produce
 from tests.support.wire import frame
 
 T = TypeVar("T")
 TOPIC = "t"
 _NAMES = {TOPIC_NAME: TOPIC.encode(), GROUP_ID: b"g"}
 # Without these, most requests would be refused before their elements are looked at. Names may follow that of an API.
-_NUMBERS = {"acks": 1, "replica_id": -1, "timestamp": -1, "session_epoch": -1, "current_leader_epoch": -1}
-_NUMBERS |= {
-    "generation_id": -1,
-    "generation_id_or_member_epoch": -1,
-    "partition_max_bytes": 1000,
-    "timeout_ms": 30_000,
-}
+_UNSET = "replica_id timestamp session_epoch current_leader_epoch generation_id generation_id_or_member_epoch"
+_NUMBERS = dict.fromkeys([*_UNSET.split(), "num_partitions", "replication_factor"], -1)
+_NUMBERS |= {"acks": 1, "timeout_ms": 30_000, "max_bytes": 1000, "partition_max_bytes": 1000, "count": 1001}
 _NUMBERS |= {"resource_type": 2, "resource_type_filter": 2, "pattern_type_filter": 3, "resource_pattern_type": 3}
-_NUMBERS |= {"operation": 3, "permission_type": 3, "num_partitions": -1, "replication_factor": -1, "count": 1001}
-_NUMBERS |= {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "mechanism": 1, "iterations": 4096}
-_NUMBERS |= {"transaction_timeout_ms": 10_000, "max_bytes": 1000, "response_partition_limit": 2000, "endpoint_type": 1}
-_NUMBERS |= {"StreamsGroupHeartbeat.replication_factor": 1, "AlterClientQuotas.value": 0x40F86A0000000000}  # 100,000.0
+_NUMBERS |= {"operation": 3, "permission_type": 3, "endpoint_type": 1, "mechanism": 1, "iterations": 4096}
+_NUMBERS |= dict.fromkeys(("session_timeout_ms", "rebalance_timeout_ms", "transaction_timeout_ms"), 10_000)
+_NUMBERS |= {"response_partition_limit": 2000, "AlterClientQuotas.value": 0x40F86A0000000000}  # 100,000.0
+_NUMBERS |= {"StreamsGroupHeartbeat.replication_factor": 1}
 _TEXTS = {"member_id": b"AAAAAAAAAAAAAAAAAAAAAQ", "JoinGroup.member_id": b"", "principal": b"User:x", "host": b"*"}
 _TEXTS |= {"protocol_type": b"consumer", "server_assignor": b"uniform", "entity_type": b"client-id"}
 _TEXTS |= {"AlterClientQuotas.key": b"producer_byte_rate", "value": b"1000", "resource_name": b"t"}
@@ -65,7 +62,7 @@ def shapes(api_key: int, version: int, size: int, topic_id: bytes) -> Iterator[S
         body = encoder.encode(api.request, (), distinct=False)
         assert body is not None
         one, many = body[:-1] + b"\1" + _tagged(100, size - _HEADER), body[:-1] + _many_tagged(size)
-        yield from (Shape("one tagged field", _frame(api_key, version, one)),)
+        yield Shape("one tagged field", _frame(api_key, version, one))
         yield Shape("10,000 tagged fields", _frame(api_key, version, many))
 
 
@@ -76,13 +73,8 @@ def record_shapes(size: int) -> Iterator[Shape]:
     bomb = [Record(0, now_ms, None, bytes(size - 100))]
     for name, records in (("one record", bomb), ("tiny records", tiny)):
         for codec, label in ((0, "plain"), (1, "gzip"), (2, "snappy"), (3, "lz4"), (4, "zstd")):
-            yield Shape(f"{name}, {label}", _produce(build_batch(records, compression=codec)))
-
-
-def _produce(records: bytes) -> bytes:
-    from tests.support.records import produce
-
-    return frame(produce(9, records), 9, client_id="bench")
+            request = produce(9, build_batch(records, compression=codec))
+            yield Shape(f"{name}, {label}", frame(request, 9, client_id="bench"))
 
 
 def _frame(api_key: int, version: int, body: bytes) -> bytes:
@@ -104,13 +96,12 @@ def _paths(cls: type[Message], version: int) -> Iterator[tuple[Field, ...]]:
             yield from ((field, *rest) for rest in _paths(field.struct, version))
 
 
-class _Encoder:
-    def __init__(self, api: str, version: int, flexible: bool, size: int, topic_id: bytes) -> None:
-        self.api = api
-        self.topic_id = topic_id
-        self.version = version
-        self.flexible = flexible
-        self.size = size
+class _Encoder(NamedTuple):
+    api: str
+    version: int
+    flexible: bool
+    size: int
+    topic_id: bytes
 
     def encode(self, cls: type[Message], path: Sequence[Field], *, distinct: bool) -> bytes | None:
         """Return a body whose last field of `path` is as large as the size allows; None if it cannot be large."""

@@ -8,9 +8,8 @@ Meanwhile a probe connects, sends ApiVersions and disconnects, again and again. 
 on a machine with idle cores. The broker runs with this Python.
 """
 
-import json
 import multiprocessing
-import re
+import os
 import resource
 import socket
 import sys
@@ -21,14 +20,10 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from bench.wire_client import Client, frame, receive, server
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.records.build import build_batch
-from sluice.protocol.records.record import Record
+from bench.wire_client import Client, create, frame, hello, memory_mb, metadata, produce_record
+from tests.support.broker_process import running_broker
+from tests.support.records import fetch
+from tests.support.wire import WireClient
 
 _UNREAD_CLIENTS, _PIPELINED = 500, 300
 _IDLE, _SLOW, _NEW_PER_S = 5_000, 2_000, 2_000
@@ -40,7 +35,7 @@ _TOPIC, _WIDE_TOPIC, _WIDE_PARTITIONS = "large", "wide", 5_000
 _BATCH_BYTES, _FETCH_BYTES = 900_000, 55_000_000
 _FILES = 20_000
 
-_HELLO = frame(ApiVersionsRequest(client_software_name="probe", client_software_version="1"), 3)
+_HELLO = frame(hello(), 3)
 
 
 class Result(NamedTuple):
@@ -62,7 +57,7 @@ class Result(NamedTuple):
 
 
 def _unread(port: int, ready: Event, data: bytes) -> None:
-    sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(_UNREAD_CLIENTS)]
+    sockets = _connections(port, _UNREAD_CLIENTS)
     for each in sockets:
         each.setblocking(False)
     left = dict.fromkeys(sockets, memoryview(data))
@@ -78,21 +73,21 @@ def _unread(port: int, ready: Event, data: bytes) -> None:
         time.sleep(0.05)
 
 
+def _connections(port: int, number: int) -> list[socket.socket]:
+    return [socket.create_connection(("127.0.0.1", port)) for _ in range(number)]
+
+
 def _unread_metadata(port: int, ready: Event) -> None:
-    topics = [MetadataRequestTopic(name=_WIDE_TOPIC)]
-    _unread(port, ready, frame(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 9) * _PIPELINED)
+    _unread(port, ready, frame(metadata(_WIDE_TOPIC), 9) * _PIPELINED)
 
 
 def _unread_fetches(port: int, ready: Event) -> None:
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=_FETCH_BYTES)
-    topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=_FETCH_BYTES, topics=topics)
-    _unread(port, ready, frame(request, 11))
+    wanted = fetch(topic=_TOPIC, min_bytes=0, max_bytes=_FETCH_BYTES, partition_max_bytes=_FETCH_BYTES)
+    _unread(port, ready, frame(wanted, 11))
 
 
 def _idle_and_slow(port: int, ready: Event) -> None:
-    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(_IDLE)]
-    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(_SLOW)]
+    idle, slow = _connections(port, _IDLE), _connections(port, _SLOW)
     ready.set()
     sent = 0
     while idle:
@@ -112,9 +107,9 @@ def _new(port: int, ready: Event) -> None:
 
 
 def _greet(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port)) as client:
-        client.sendall(_HELLO)
-        receive(client)
+    with WireClient(f"127.0.0.1:{port}") as client:
+        client.socket.sendall(_HELLO)
+        client.receive_bytes()
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -122,9 +117,9 @@ def _greet(port: int) -> None:
 
 def _measure(loads: tuple[Callable[[int, Event], None], ...]) -> Result:
     context = multiprocessing.get_context("spawn")
-    with server("sluice", "serve", "--port", "0", "--admin-port", "0") as (pid, line):
-        port = int(json.loads(line.split(" ", 1)[1])["bootstrap"].rpartition(":")[2])
-        _fill(pid, port)
+    with running_broker(Path(os.devnull)) as broker:
+        port = int(broker.bootstrap.rpartition(":")[2])
+        _fill(Client(broker.process.pid, broker.bootstrap))
         running = []
         try:
             for load in loads:
@@ -134,28 +129,19 @@ def _measure(loads: tuple[Callable[[int, Event], None], ...]) -> Result:
                 running.append(process)
                 ready.wait()
             probes_ms = _probe(port)
-            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-            assert found is not None
+            peak_mb = memory_mb(broker.process.pid, "VmHWM")
         finally:
             for process in running:
                 process.kill()
-        began = time.perf_counter()
-    return Result(int(found[1]) // 1024, probes_ms, time.perf_counter() - began)
+        _, stop_s, _ = broker.stop()
+    return Result(peak_mb, probes_ms, stop_s)
 
 
-def _fill(pid: int, port: int) -> None:
-    client = Client(pid, port)
-    topic = CreatableTopic(name=_WIDE_TOPIC, num_partitions=_WIDE_PARTITIONS, replication_factor=1)
-    client.call(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
-    client.call(MetadataRequest(topics=[MetadataRequestTopic(name=_TOPIC)], allow_auto_topic_creation=True), 9)
-    batch = bytes(build_batch([Record(0, 1_700_000_000_000, None, bytes(_BATCH_BYTES))]))
-    partitions = [PartitionProduceData(index=0, records=batch)]
-    request = ProduceRequest(
-        acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name=_TOPIC, partition_data=partitions)]
-    )
-    for _ in range(_FETCH_BYTES // _BATCH_BYTES + 1):
-        client.call(request, 7)
-    client.socket.close()
+def _fill(client: Client) -> None:
+    client.call(create({_WIDE_TOPIC: _WIDE_PARTITIONS, _TOPIC: 1}), 5)
+    record = frame(produce_record(_TOPIC, size=_BATCH_BYTES), 7)
+    client.exchange([record] * (_FETCH_BYTES // _BATCH_BYTES + 1))
+    client.close()
 
 
 def _probe(port: int) -> list[float]:

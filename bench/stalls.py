@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import gc
 import logging
-import re
 import socket
 import sys
 import time
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.large_requests import TOPIC, Shape, record_shapes, shapes
+from bench.wire_client import memory_mb
 from sluice import Broker
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.metadata.new_topic import NewTopic
@@ -81,15 +81,9 @@ def _exchange(address: tuple[str, int], data: bytes) -> str:
     return f"{size:,} bytes after {time.monotonic() - began:.1f} s"
 
 
-def _memory_mb(field: str) -> int:
-    found = re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) // 1024
-
-
 def _restart_peak_mb() -> int:
     Path("/proc/self/clear_refs").write_text("5")
-    return _memory_mb("VmRSS")
+    return memory_mb("self", "VmRSS")
 
 
 def _apis(names: list[str]) -> Iterator[tuple[int, int]]:
@@ -133,7 +127,7 @@ async def _send(broker: Broker, iterations: Iterations, api: str, shape: Shape) 
     longest_ms = iterations.longest_s * 1e3
     print(
         f"{api:<32} {shape.name:<40} {len(shape.frame) / MB:6.1f} MB"
-        f" {longest_ms:8.1f} ms of {iterations.cpu_s:6.2f} s {_memory_mb('VmHWM') - before_mb:6} MB"
+        f" {longest_ms:8.1f} ms of {iterations.cpu_s:6.2f} s {memory_mb('self', 'VmHWM') - before_mb:6} MB"
         f"  {outcome}{'  ABOVE' if longest_ms > MOST_MS else ''}",
         flush=True,
     )

@@ -1,57 +1,43 @@
-"""A blocking client of benchmarks, its requests as bytes, and the process that it measures."""
+"""A blocking client of benchmarks, and its requests."""
 
 import os
+import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import count
-from struct import Struct
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from sluice.protocol.apis import api_of
-from sluice.protocol.apis.header import RequestHeader, ResponseHeader
-from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support.messages import request
+from tests.support.records import batch, produce
+from tests.support.wire import WireClient
+from tests.support.wire import frame as frame_of
 
 CLIENT_ID = "bench"
 _LARGE_BATCH_BYTES = 64 * 1024
-_size = Struct(">i")
+_HIGH_QUOTA = 1e12  # bytes/s: charged, never throttled
 
 
-@contextmanager
-def server(*arguments: str) -> Iterator[tuple[int, str]]:
-    """Start a module as a process; yield its pid and the first line of its output."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    try:
-        yield process.pid, process.stdout.readline()
-    finally:
-        process.terminate()
-        process.wait()
+class Client(WireClient):
+    """Blocking connections to the measured broker."""
 
-
-class Client:
-    """Blocking connections to the counted broker."""
-
-    def __init__(self, pid: int, port: int) -> None:
+    def __init__(self, pid: int, bootstrap: str) -> None:
+        super().__init__(bootstrap, CLIENT_ID)
         self.pid = pid
-        self.port = port
-        self.socket = self.connect()
         self._names = count()
 
     def new_name(self) -> str:
         """Return a name that was not used before."""
         return f"group-{next(self._names)}"
 
-    def connect(self) -> socket.socket:
+    def connect(self) -> "Client":
         """Return another connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
+        host, port = self.socket.getpeername()
+        return Client(self.pid, f"{host}:{port}")
 
     def close(self) -> None:
         """Disconnect, and return when the broker has closed the connection, too."""
@@ -61,20 +47,18 @@ class Client:
 
     def call(self, request: Message, version: int, accepted: ErrorCode = ErrorCode.NONE) -> Any:
         """Send one request; return its response, without an error or with an accepted one."""
-        self.socket.sendall(frame(request, version))
-        body = memoryview(receive(self.socket))
-        api = api_of(type(request))
-        _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
-        response = decoder(api.response, version)(body, start, len(body))
+        response = super().call(request, version)
         assert getattr(response, "error_code", 0) in (0, accepted), response
         return response
 
-    def exchange(self, frames: list[bytes]) -> None:
-        """Send requests one at a time; receive each response."""
-        for each in frames:
-            with self.stopped() if len(each) > _LARGE_BATCH_BYTES else nullcontext():
-                self.socket.sendall(each)
-            receive(self.socket)
+    def exchange(self, frames: list[bytes], in_flight: int = 1) -> None:
+        """Send requests, up to some of them before their responses; receive each response."""
+        for start in range(0, len(frames), in_flight):
+            block = b"".join(frames[start : start + in_flight])
+            with self.stopped() if in_flight == 1 and len(block) > _LARGE_BATCH_BYTES else nullcontext():
+                self.socket.sendall(block)
+            for _ in frames[start : start + in_flight]:
+                self.receive_bytes()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -86,27 +70,78 @@ class Client:
             os.kill(self.pid, signal.SIGCONT)
 
 
-def frame(request: Message, version: int, client_id: str = CLIENT_ID) -> bytes:
+class Member(NamedTuple):
+    """The only member of a classic group."""
+
+    group_id: str
+    member_id: str
+    generation_id: int
+
+    def heartbeat(self) -> Message:
+        return request("Heartbeat", **self._asdict())
+
+    def commit(self, topic: str, offset: int) -> Message:
+        return request(
+            "OffsetCommit",
+            group_id=self.group_id,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            topics=[{"name": topic, "partitions": [{"partition_index": 0, "committed_offset": offset}]}],
+        )
+
+
+def join(client: Client) -> Member:
+    """Join a new group as its only member."""
+    group_id = client.new_name()
+    join_group = request(
+        "JoinGroup",
+        group_id=group_id,
+        session_timeout_ms=600_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=[{"name": "range", "metadata": b""}],
+    )
+    joined = client.call(join_group, 3)
+    member = Member(group_id, joined.member_id, joined.generation_id)
+    client.call(request("SyncGroup", **member._asdict()), 3)
+    return member
+
+
+def frame(message: Message, version: int, client_id: str = CLIENT_ID) -> bytes:
     """Return a request as bytes: size, header, body."""
-    api = api_of(type(request))
-    parts: list[bytes | memoryview] = []
-    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=client_id)
-    encoder(RequestHeader, api.request_header_version(version))(header, parts)
-    encoder(type(request), version)(request, parts)
-    body = b"".join(parts)
-    return _size.pack(len(body)) + body
+    return frame_of(message, version, client_id=client_id)
 
 
-def receive(sock: socket.socket) -> bytes:
-    """Return the body of the next response."""
-    (size,) = _size.unpack(_receive(sock, 4))
-    return _receive(sock, size)
+def memory_mb(pid: int | str, field: str) -> int:
+    """Return a field of /proc/PID/status."""
+    found = re.search(rf"{field}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) // 1024
 
 
-def _receive(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = sock.recv(size - len(data))
-        assert piece, "the broker closed the connection"
-        data += piece
-    return data
+def hello() -> Message:
+    """Return a request for the supported versions."""
+    return request("ApiVersions", client_software_name="bench", client_software_version="1")
+
+
+def metadata(*topics: str) -> Message:
+    """Return a request for topics, which creates them."""
+    return request("Metadata", topics=[{"name": name} for name in topics])
+
+
+def create(topics: dict[str, int]) -> Message:
+    """Return a request that creates topics, each with its number of partitions."""
+    each = [{"name": name, "num_partitions": number, "replication_factor": 1} for name, number in topics.items()]
+    return request("CreateTopics", topics=each, timeout_ms=60_000)
+
+
+def produce_record(topic: str, partition: int = 0, size: int = 100) -> Message:
+    """Return a request with a record whose value has `size` bytes."""
+    return produce(12, batch(bytes(size)), topic=topic, partition=partition, acks=-1, timeout_ms=1000)
+
+
+def high_quotas(client_ids: list[str], *keys: str) -> Message:
+    """Return a request that sets quotas which no client reaches."""
+    ops = [{"key": key, "value": _HIGH_QUOTA} for key in keys]
+    entities = [[{"entity_type": "client-id", "entity_name": name}] for name in client_ids]
+    return request("AlterClientQuotas", entries=[{"entity": entity, "ops": ops} for entity in entities])

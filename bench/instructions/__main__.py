@@ -13,13 +13,13 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from bench.instructions.counters import Counter, UnavailableError, best_counter
-from bench.instructions.requests import KINDS, Kind, fill_topic
-from bench.wire_client import Client
-from sluice.protocol.apis.metadata import MetadataRequest
+from bench.instructions.requests import KINDS, fill_topic
+from bench.wire_client import Client, metadata
 
 # A change beyond this is reported. Counts differ by up to 0.7 % on a busy machine, and by 0.1 % otherwise.
 TOLERANCE = 0.01
@@ -48,50 +48,44 @@ def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
     try:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline().removeprefix("ready "))
-        client = Client(process.pid, int(ready["bootstrap"].rpartition(":")[2]))
-        client.call(MetadataRequest(topics=[]), 12)
+        client = Client(process.pid, ready["bootstrap"])
+        client.call(metadata(), 12)
         yield "start", counter.lap(process)
         fill_topic(client, (1 + _LAPS) * max(kind.in_lap for kind in KINDS))
         counter.lap(process)
         lap = counter.lap(process)  # the instructions of a lap itself
         for kind in KINDS:
             if only in kind.name:
-                laps = _laps(counter, process, client, kind)
-                yield kind.name, (min(laps) - lap) // kind.in_lap
+                counted = _laps(counter, process, partial(kind.prepare, client, kind.in_lap))
+                yield kind.name, (counted - lap) // kind.in_lap
         if only in "scrape":
-            yield "scrape", _scrape(counter, process, f"{ready['admin']}/metrics") - lap
+            scrape = partial(_scrape, f"{ready['admin']}/metrics")
+            yield "scrape", _laps(counter, process, lambda: scrape, _SCRAPES) - lap
     finally:
         process.kill()  # its clock hardly advances, so a stop would take long
         process.wait()
 
 
-def _laps(counter: Counter, process: "subprocess.Popen[str]", client: Client, kind: Kind) -> list[int]:
-    """Return the instructions of the requests of a lap, several times; in some, timers of the loop end their wait.
+def _laps(
+    counter: Counter, process: "subprocess.Popen[str]", prepare: Callable[[], Callable[[], None]], number: int = _LAPS
+) -> int:
+    """Return the instructions of a lap, the least of several: in some, timers of the loop end their wait.
 
     The first requests, which compile codecs and adapt bytecode, are not counted.
     """
-    kind.prepare(client, kind.in_lap)()
+    prepare()()
     laps = []
-    for _ in range(_LAPS):
-        send = kind.prepare(client, kind.in_lap)
+    for _ in range(number):
+        send = prepare()
         counter.lap(process)
         send()
         laps.append(counter.lap(process))
-    return laps
-
-
-def _scrape(counter: Counter, process: "subprocess.Popen[str]", url: str) -> int:
-    def scrape() -> None:
-        with urllib.request.urlopen(url, timeout=120) as response:
-            response.read()
-
-    scrape()
-    laps = []
-    for _ in range(_SCRAPES):
-        counter.lap(process)
-        scrape()
-        laps.append(counter.lap(process))
     return min(laps)
+
+
+def _scrape(url: str) -> None:
+    with urllib.request.urlopen(url, timeout=120) as response:
+        response.read()
 
 
 def compare(counts: dict[str, int], recorded: dict[str, int]) -> list[str]:

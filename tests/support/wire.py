@@ -68,8 +68,11 @@ class WireClient:
     def receive(self) -> Any:
         """Wait for the next response."""
         api_key, version = self._in_flight.pop(0)
-        size = int.from_bytes(self._read(4))
-        return read_response(memoryview(self._read(size)), api_key, version)
+        return read_response(memoryview(self.receive_bytes()), api_key, version)
+
+    def receive_bytes(self) -> bytes:
+        """Wait for the next response; return its header and body."""
+        return self._read(int.from_bytes(self._read(4)))
 
     def call(self, request: Message, version: int) -> Any:
         """Send a request and wait for the response."""
