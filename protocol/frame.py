@@ -208,12 +208,11 @@ class FrameReader:
             self._adopt(self.pool.take(max(rest, self._mapped_bytes or min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
-            most = min(SCRATCH_BYTES, _FRAMES_AT_ONCE * (self.end - self.start))
-            if self.filled == len(self.view) < most:  # more may have arrived than it has room for
-                self._move(self._position, 2 * self.filled)
-            else:
-                # Source and target may overlap, so the rest is first copied to bytes.
-                self.view[:rest] = bytes(self.view[self._position : self.filled])
+            frame = SIZE_BYTES + self.end - self.start
+            most = max(frame, min(SCRATCH_BYTES, _FRAMES_AT_ONCE * frame))
+            is_full = self.filled == len(self.view)  # more may have arrived than it has room for
+            # To another buffer: views of earlier frames may be in use.
+            self._move(self._position, max(rest, min(2 * self.filled if is_full else len(self.view), most)))
         self._position, self.filled = 0, rest
         return self.retry_reservation()
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.client.network.connection import ResponsePool
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import POOL_FREE_BYTES, SCRATCH_BYTES, FramePool, FrameReader, FrameSizeError
 
@@ -234,6 +235,20 @@ def test_buffer_with_room_left_does_not_grow() -> None:
         assert feed(one, framed(body)[100:] + framed(body)[:100]) == [body]
         size = max(size, own_bytes(one))
     assert size <= 2 * len(body)
+
+
+@pytest.mark.parametrize("sizes", [(90_000, 60_000, 80_000), (3_000_000, 1_000_000, 2_000_000)], ids=["small", "large"])
+def test_frames_of_responses_keep_their_bytes_while_views_of_them_are_in_use(sizes: tuple[int, ...]) -> None:
+    one = reader(ResponsePool())
+    bodies = [bytes([number]) * size for number, size in enumerate(sizes * 10)]
+    views, data = [], framed(*bodies)
+    while data:
+        data = data[put(one, data) :]
+        while one.next_frame():
+            in_shared = one.view is one.pool.scratch
+            views.append(bytes(one.view[one.start : one.end]) if in_shared else one.view[one.start : one.end])
+        one.keep_rest()
+    assert views == bodies
 
 
 def test_spare_buffers_are_reused_and_bounded() -> None:
