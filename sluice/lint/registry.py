@@ -1,4 +1,4 @@
-"""All rules: the `RULE` of each module in the folders of `sluice/lint/rules/`."""
+"""All rules: those of the modules in `sluice/lint/rules/`."""
 
 import pkgutil
 from functools import cache
@@ -11,10 +11,9 @@ from .rule import Rule, Severity
 
 @cache
 def all_rules() -> dict[str, Rule[Any]]:
-    """Return the rules by id: by folder, then by severity, then by id."""
+    """Return the rules by id: by module, then by severity, then by id."""
     found: list[tuple[str, int, Rule[Any]]] = []
-    for folder in pkgutil.iter_modules(rules.__path__, f"{rules.__name__}."):
-        for module in pkgutil.iter_modules(import_module(folder.name).__path__, f"{folder.name}."):
-            rule: Rule[Any] = import_module(module.name).RULE
-            found.append((folder.name, list(Severity).index(rule.severity), rule))
+    for module in pkgutil.iter_modules(rules.__path__, f"{rules.__name__}."):
+        of_module = (each for each in vars(import_module(module.name)).values() if isinstance(each, Rule))
+        found += [(module.name, list(Severity).index(rule.severity), rule) for rule in of_module]
     return {rule.id: rule for *_, rule in sorted(found, key=lambda each: (each[0], each[1], each[2].id))}

@@ -1,12 +1,13 @@
 """A rule: a function of the facts of a client, a group or a topic, with the reason and the remedy for its findings."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 import msgspec
 
 from sluice.lint.facts.measures.examples import Example
+from sluice.lint.facts.membership import Notes
 
 F = TypeVar("F")  # ClientFacts, GroupFacts or TopicFacts, by the scope
 
@@ -79,7 +80,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
-    """A rule.
+    """A rule. The decorator `rule` makes one.
 
     id: lower-case words with hyphens, which name the problem
     title: one line for lists
@@ -97,3 +98,30 @@ class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     remedy: Remedy
     silent: str
     check: Callable[[F], Iterable[Evidence | Unknown]]
+
+
+def rule(
+    scope: Scope, severity: Severity, *, title: str, why: str, citation: Citation, remedy: Remedy, silent: str
+) -> Callable[[Callable[[F], Iterable[Evidence | Unknown]]], Rule[F]]:
+    """Make a rule of its check, with the name of the function as id."""
+
+    def made(check: Callable[[F], Iterable[Evidence | Unknown]]) -> Rule[F]:
+        return Rule(
+            id=check.__name__.replace("_", "-"),
+            scope=scope,
+            severity=severity,
+            title=title,
+            why=why,
+            citation=citation,
+            remedy=remedy,
+            silent=silent,
+            check=check,
+        )
+
+    return made
+
+
+def noted(notes: Notes) -> Iterator[Evidence]:
+    """Yield the occurrences that were noted, if there are any."""
+    if notes.count:
+        yield Evidence(notes.in_words, notes.examples)

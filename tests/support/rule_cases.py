@@ -32,8 +32,8 @@ def texts(rule: str, journal: Journal) -> list[str]:
     return [evidence.text for each in found for evidence in each.evidence]
 
 
-def rule_tests(folder: str, cases: Sequence[RuleCase]) -> tuple[Callable[..., None], Callable[[], None]]:
-    """Return a test of each case, and one that a folder of `sluice/lint/rules/` has no other rules."""
+def rule_tests(cases: Sequence[RuleCase], *modules: str) -> tuple[Callable[..., None], Callable[[], None]]:
+    """Return a test of each case, and one that these modules of `sluice/lint/rules/` have no other rules."""
 
     @pytest.mark.parametrize("kind", ["fires", "healthy", "blind"])
     @pytest.mark.parametrize("case", cases, ids=lambda case: case.rule)
@@ -46,8 +46,8 @@ def rule_tests(folder: str, cases: Sequence[RuleCase]) -> tuple[Callable[..., No
             assert not found, f"expected no finding, got {found[0]!r}"
 
     def test_all_rules_have_a_case() -> None:
-        rules = {rule.id for rule in all_rules().values() if rule.check.__module__.split(".")[-2] == folder}
-        assert {case.rule for case in cases} == rules, f"expected cases of all rules in {folder}/"
+        rules = {rule.id for rule in all_rules().values() if rule.check.__module__.split(".")[-1] in modules}
+        assert {case.rule for case in cases} == rules, f"expected cases of all rules in {modules}"
 
     return test_rule, test_all_rules_have_a_case
 

@@ -1,1 +1,1 @@
-"""The rules: one module per rule, with its `RULE`, found by `sluice/lint/registry.py`."""
+"""The rules: functions with the decorator `rule`, found by `sluice/lint/registry.py`."""

@@ -119,7 +119,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("connections", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "connections")
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ CASES = [
 ]  # fmt: skip
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("consuming", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "consuming")
 
 
 SILENT: dict[str, tuple[str, Callable[[], Journal]]] = {

@@ -317,7 +317,7 @@ CASES = [
 ]  # fmt: skip
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("groups", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "groups", "sessions")
 
 
 UNSUBSCRIBED = "the consumer unsubscribed from all topics"

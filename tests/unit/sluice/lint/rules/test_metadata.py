@@ -60,7 +60,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("metadata", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "metadata")
 
 
 def test_looking_whether_a_topic_exists_is_no_use_of_it() -> None:

@@ -259,7 +259,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("producing", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "producing", "batching")
 
 
 def test_a_client_that_left_during_a_delayed_response_gave_the_request_up() -> None:

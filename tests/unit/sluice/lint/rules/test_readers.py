@@ -89,7 +89,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("topics", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "topics")
 
 
 SILENT = {

@@ -76,7 +76,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("retrying", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "retrying")
 
 
 class TestWaits:

@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("throttling", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "throttling")
 
 
 @pytest.mark.parametrize(("version", "fires"), [(5, False), (6, True)])

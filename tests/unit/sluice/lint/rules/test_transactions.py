@@ -150,7 +150,7 @@ CASES = [
 ]
 
 
-test_rule, test_all_rules_have_a_case = rule_tests("transactions", CASES)
+test_rule, test_all_rules_have_a_case = rule_tests(CASES, "transactions")
 
 
 SILENT = {

@@ -1,1 +1,0 @@
-"""Rules about consumers: what they fetch and commit."""

@@ -1,1 +1,0 @@
-"""Rules about groups: their members and rebalances."""

@@ -1,1 +1,0 @@
-"""Rules about metadata and unknown topics."""

@@ -1,1 +1,0 @@
-"""Rules about failed requests and their retries."""

@@ -1,1 +1,0 @@
-"""Rules about topics: how their producers and consumers fit together."""
