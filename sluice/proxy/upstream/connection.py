@@ -47,6 +47,8 @@ _MOST_IN_FLIGHT = 1000
 # Requests that wait for the connection to be made, or for the upstream broker to read, may have as many bytes, and one
 # more: as much as the system buffers by itself.
 _MOST_UNSENT_BYTES = 1 << 20
+# As long, what a client that has left sent before waits for the authentication: `request.timeout.ms` of Kafka.
+_AUTHENTICATION_MS = 30_000
 _TOKEN = SaslAuthenticateRequest()  # in place of the request, for a SASL token without a header
 _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
@@ -251,12 +253,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             trace.subject, trace.annotations = sent.subject, sent.annotations
 
     def close(self) -> None:
-        """End the connection; what the client has sent before is still sent, unless the proxy has to authenticate."""
+        """End the connection once it is ready and what the client has sent before is sent."""
         self._is_closed = True
-        if self._transport is not None:
-            self._transport.close()
-        elif self._attempt is not None and not self._unsent:
-            self._attempt.cancel()
+        if self._is_ready or not self._unsent:
+            self._end()
+        elif self._transport is not None:
+            self._end_later()
 
     def client_lost(self, error: Exception | None) -> None:
         """End the connection with the client's, by a TCP reset if the client has reset its own."""
@@ -278,10 +280,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._authentication = authentication
         if authentication is None:
             self._ready()
-        else:
-            self._write_now(authentication.first_request())
+            return
+        self._write_now(authentication.first_request())
         if self._is_closed:  # by the client, meanwhile
-            self._transport.close()
+            self._end_later()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -317,21 +319,21 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         connection = self._ctx.session.connection
         connection.join_responses()
         try:
-            while not self._is_closed and reader.next_frame():
+            while not self._is_over and reader.next_frame():
                 self._receive(reader.view, reader.start, reader.end)
         except KafkaException as error:
             self._exchange.failed_to_connect(str(error))
-            self.close()
+            self._end()
             self._end_client()
         except RemoteProtocolError as error:
             self._exchange.rejects(str(error))
-            self.close()
+            self._end()
             self._end_client()
         except Exception:
-            self.close()
+            self._end()
             connection.fail()
         connection.send_joined()
-        if self._is_closed:
+        if self._is_over:
             reader.drop_rest()
         reader.keep_rest()
 
@@ -343,6 +345,24 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._dispatch_held()
 
     # -- details -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether no response is read any more; those to the proxy's authentication are read after the client's end."""
+        return self._is_closed and (self._is_ready or not self._unsent)
+
+    def _end(self) -> None:
+        self._is_closed = True
+        self._unsent = []
+        if self._transport is not None:
+            self._transport.close()
+        elif self._attempt is not None:
+            self._attempt.cancel()
+
+    def _end_later(self) -> None:
+        """End the connection of a client that has left, if the upstream broker does not answer the authentication."""
+        clock = self._exchange.clock
+        clock.call_at(clock.monotonic_ms() + _AUTHENTICATION_MS, self._end)
 
     def _receive(self, view: memoryview, start: int, end: int) -> None:
         """Handle one response. Raises RemoteProtocolError if it is malformed."""
@@ -414,6 +434,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._is_ready = True
             self._exchange.connected()
         self.send_unsent()
+        if self._is_closed:  # by the client, meanwhile
+            self._end()
         self._dispatch_held()
 
     def _write(self, frame: bytes) -> None:

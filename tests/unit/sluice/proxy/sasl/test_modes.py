@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.rule import Rule
 from sluice.client.network.sasl import conversations
 from sluice.journal_events import Request
@@ -216,6 +218,36 @@ def test_an_authentication_waits_for_requests_in_flight() -> None:
     proxy.advance(200)
     assert [response.api for response in client.take_responses()] == ["Fetch", "Produce", "Metadata"]
     assert apis(proxy.upstream)[-5:] == ["Fetch", "SaslHandshake", "SaslAuthenticate", "Produce", "Metadata"]
+
+
+@pytest.mark.parametrize(("connect_ms", "authenticate_ms"), [(50, 0), (0, 50)])
+def test_requests_of_a_client_that_has_left_are_sent_after_the_authentication(
+    connect_ms: int, authenticate_ms: int
+) -> None:
+    proxy = VirtualProxy(upstream=secured(), properties=as_client())
+    proxy.connector.delay_ms = connect_ms
+    proxy.upstream.cluster_server.faults.add(Rule(Delay(authenticate_ms), api="SaslAuthenticate"))
+    client = proxy.client()
+    client.send(produce(9, acks=0), 9)
+    client.end()
+    assert not client.is_open
+    proxy.advance(50)
+    assert proxy.upstream.partition().log.log_end_offset == 1
+    (transport,) = proxy.connector.transports
+    assert transport.is_closing()
+
+
+def test_an_authentication_for_a_client_that_has_left_ends_without_an_answer() -> None:
+    proxy = VirtualProxy(upstream=secured(), properties=as_client())
+    proxy.upstream.cluster_server.faults.add(Rule(BlackHole(), api="SaslAuthenticate"))
+    client = proxy.client()
+    client.send(produce(9, acks=0), 9)
+    client.end()
+    (transport,) = proxy.connector.transports
+    proxy.advance(29_000)
+    assert not transport.is_closing()
+    proxy.advance(1_000)
+    assert transport.is_closing()
 
 
 def test_a_client_is_closed_if_the_proxy_cannot_authenticate_again() -> None:
