@@ -40,6 +40,8 @@ class ProcessLoop(VirtualLoop):
         """Delay timers at random, and preempt hosts: at these steps of hosts, for so many seconds."""
         self._varied = random
         self._preemptions = sorted(preemptions, reverse=True)
+        self._add_timer = self._add_late_timer  # type: ignore[method-assign]
+        self._watch()
 
     def is_paused(self, host: str) -> bool:
         return host in self._paused
@@ -54,6 +56,7 @@ class ProcessLoop(VirtualLoop):
         if host in self._paused:
             return
         waiting = self._paused[host] = []
+        self._watch()
         # The loop has counted those that are ready: they stay, without a callback.
         waiting += [_moved(handle) for handle in self._ready if _is_of(handle, host)]
         timers = [timer for timer in self._scheduled if _is_of(timer, host)]
@@ -66,7 +69,9 @@ class ProcessLoop(VirtualLoop):
     def resume(self, host: str) -> None:
         if host in self._killed:
             return
-        for handle in self._paused.pop(host, ()):
+        waiting = self._paused.pop(host, [])
+        self._watch()
+        for handle in waiting:
             if not isinstance(handle, TimerHandle):
                 self._ready.append(handle)
             elif handle._callback is not None:
@@ -85,7 +90,16 @@ class ProcessLoop(VirtualLoop):
         task.host = HOST.get()
         return task
 
-    def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> Handle:
+    def _watch(self) -> None:
+        """Watch callbacks while a host is paused, or will be preempted; otherwise they cost no other call."""
+        if self._paused or self._preemptions:
+            self.call_soon = self._call_soon_watched  # type: ignore[method-assign]
+        else:
+            vars(self).pop("call_soon", None)
+
+    def _call_soon_watched(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> Handle:
         handle = super().call_soon(callback, *args, context=context)
         assert isinstance(handle, Handle)
         if self._paused:
@@ -105,12 +119,11 @@ class ProcessLoop(VirtualLoop):
             self.pause(host)
             self.call_later(duration_s, self.resume, host, context=Context())
 
-    def _add_timer(
+    def _add_late_timer(
         self, when: float, callback: Callable[..., object], args: Sequence[Any], context: Context | None
     ) -> TimerHandle:
-        if self._varied is not None:
-            when += self._varied.uniform(0, _TOLERANCE_S)
-        return super()._add_timer(when, callback, args, context)
+        assert self._varied is not None
+        return super()._add_timer(when + self._varied.uniform(0, _TOLERANCE_S), callback, args, context)
 
 
 def _is_of(handle: Handle | TimerHandle, host: str) -> bool:
