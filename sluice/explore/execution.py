@@ -86,10 +86,14 @@ def execute(
 ) -> Outcome:
     """Run a program in virtual time; the same arguments have the same outcome. `recorder` gets its trace."""
     held: list[Outcome] = []
-    loop = ProcessLoop(seed=options.seed, until=_LIMIT_S, max_turns=_MOST_TURNS)
     try:
         with _quiet(), _recorded(recorder), _one_collection():
-            run_in(loop, _run(program, schedule, options, held), seed=options.seed)
+            # No variable has the loop, so that its collection is complete.
+            run_in(
+                ProcessLoop(seed=options.seed, until=_LIMIT_S, max_turns=_MOST_TURNS),
+                _run(program, schedule, options, held),
+                seed=options.seed,
+            )
     except (DeadlockError, RunawayError) as error:
         if not held:
             return Outcome(str(error))

@@ -5,7 +5,7 @@ the others (events.py) happen while the request is handled.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,11 +15,13 @@ from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.broker.faults.fault import Action
 from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply, RequestAction, RuleHit
+from sluice.broker.requests.context import Outcome
 from sluice.errors import ArgumentError
 from sluice.text.error_text import one_of
 
 from . import events, processes
 
+T = TypeVar("T")
 _NO_CLIENT_ID = '""'  # in a text
 
 
@@ -191,20 +193,23 @@ def parse(text: str) -> Injection:
     return Injection(kind, "" if client_id == _NO_CLIENT_ID else client_id, api, int(last))
 
 
-def calling(happen: Callable[[FaultExecution], object], *, is_after: bool, is_lost: bool) -> RequestAction:
-    """Return an action that calls a function before or after the handling of a request."""
+class Calling(RequestAction, frozen=True, tag="calling"):
+    """Calls a function before or after the handling of a request.
 
-    class Calling(RequestAction, frozen=True, tag="calling"):
-        def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
-            if is_after:
-                return None
-            happen(intercepted)
-            return intercepted.close(hit.fault, "rst") if is_lost else None
+    It is set as the action of a rule that exists: rules are recorded as JSON, which has no functions.
+    """
 
-        def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
-            if not is_after:
-                return reply
-            happen(intercepted)
-            return intercepted.close(hit.fault, "rst") if is_lost else reply
+    happen: Callable[[FaultExecution], object] | None = None
+    is_after: bool = False
+    is_lost: bool = False
 
-    return Calling()
+    def before(self, intercepted: FaultExecution, hit: RuleHit) -> Reply | None:
+        return None if self.is_after else self._call(intercepted, hit, None)
+
+    def after(self, intercepted: FaultExecution, hit: RuleHit, reply: Reply) -> Reply:
+        return self._call(intercepted, hit, reply) if self.is_after else reply
+
+    def _call(self, intercepted: FaultExecution, hit: RuleHit, otherwise: T) -> Outcome | T:
+        assert self.happen is not None
+        self.happen(intercepted)
+        return intercepted.close(hit.fault, "rst") if self.is_lost else otherwise

@@ -18,7 +18,7 @@ from sluice.journal_events import Fault as FaultEvent
 from sluice.text.arguments import Count, check_argument
 
 from .events import Hit
-from .injection import KINDS, Injection, Kind, calling
+from .injection import KINDS, Calling, Injection, Kind
 from .process_loop import ProcessLoop
 from .processes import Application, Processes
 
@@ -146,7 +146,7 @@ class Run:
             fault = self._add(injection, kind.action)
             return partial(getattr, fault, "hits")
         happen = partial(self._happen, injection, kind, effects)
-        self._add(injection, calling(happen, is_after=kind.is_after, is_lost=kind.is_lost))
+        self._add(injection, Calling()).action = Calling(happen, kind.is_after, kind.is_lost)
         return partial(any, effects)
 
     def _add(self, injection: Injection, action: Action) -> Fault:

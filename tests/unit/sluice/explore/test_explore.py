@@ -1,6 +1,7 @@
 """Exploring programs in virtual time: what is found, how it is reduced, and that it can be repeated."""
 
 import asyncio
+import gc
 from contextlib import suppress
 from functools import partial
 
@@ -14,6 +15,7 @@ from sluice.explore import AtLeastOnce, ExactlyOnce, Run, explore, replay
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Options, Outcome, Program, Schedule, execute
 from sluice.explore.injection import Injection
+from sluice.explore.process_loop import ProcessLoop
 from sluice.explore.search import search
 
 RECORDS = 4
@@ -198,6 +200,18 @@ def test_killed_instance_processes_nothing_more() -> None:
     schedule = Schedule((Injection("kill-after", "shop", "OffsetCommit", 1),))
     outcome = execute(consuming(commits_first=False), schedule, Options([ExactlyOnce("orders")]))
     assert outcome.error == ""
+
+
+@pytest.mark.parametrize("kind", ["kill-after", "second-instance", "slow"])
+def test_runs_leave_no_objects(kind: str) -> None:
+    def loops() -> int:
+        gc.collect()
+        return sum(isinstance(each, ProcessLoop) for each in gc.get_objects())
+
+    before = loops()
+    for _ in range(3):
+        execute(consuming(commits_first=False), Schedule((Injection(kind, "shop", "OffsetCommit", 1),)), Options())
+    assert loops() == before
 
 
 def test_a_program_that_lets_no_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
