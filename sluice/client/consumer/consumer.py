@@ -308,6 +308,7 @@ class Consumer:
 
         Raises:
             CommitFailedError: If the group has removed this member.
+            RebalanceInProgressException: If this member has to join the group again, or is joining; poll first.
             TimeoutException: If no attempt succeeds in time.
         """
         group = self._in_group("commit")
@@ -328,9 +329,12 @@ class Consumer:
         return await group.offsets.committed(partitions, self._deadline_ms(timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
-        """Return this member's identity, for a producer that sends offsets in a transaction."""
+        """Return this member's identity when it joined, for a producer that sends offsets in a transaction.
+
+        It does not change when the group removes this member, so that the broker then refuses the offsets.
+        """
         group = self._in_group("return group metadata")
-        return GroupMetadata(self.config.text("group.id"), *group.generation)
+        return GroupMetadata(self.config.text("group.id"), *group.joined_generation)
 
     @property
     def is_rebalancing(self) -> bool:

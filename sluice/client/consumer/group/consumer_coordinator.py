@@ -19,7 +19,7 @@ from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import ClientConfig
 from sluice.client.consumer.metadata import ConsumerMetadata
 from sluice.client.consumer.subscription_state import FetchPosition, FetchState, SubscriptionState
-from sluice.client.errors import KafkaException, RetriableException
+from sluice.client.errors import KafkaException, RebalanceInProgressException, RetriableException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
@@ -29,7 +29,7 @@ from .abstract_coordinator import GroupCoordinator
 from .assignors import ASSIGNORS, Assignor
 from .heartbeat import Heartbeats
 from .membership import Generation, Joined, Membership, MembershipSettings
-from .offsets import GroupOffsets
+from .offsets import CommitFailedError, GroupOffsets
 
 log = logging.getLogger("sluice.client")
 
@@ -93,6 +93,8 @@ class ConsumerGroup:
         self.offsets = GroupOffsets(
             self._coordinator, backoff(RetrySite.OFFSET_COMMIT), self._commit_generation, self._membership.rejected
         )
+        # Also after the group has removed this member, so that a transaction that it is in cannot commit offsets.
+        self.joined_generation = Generation(instance_id=config.text_or_none("group.instance.id"))
         self._matched_update = -1
         self._joining: asyncio.Task[Joined] | None = None
         self._finding: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
@@ -103,18 +105,24 @@ class ConsumerGroup:
         )
 
     @property
-    def generation(self) -> Generation:
-        return self._membership.generation
-
-    @property
     def is_rebalancing(self) -> bool:
         """Whether this consumer is joining; there are no commits until that is complete."""
         return self._joining is not None
 
-    def _commit_generation(self) -> Generation | None:
-        if self._subscriptions.is_manual:
-            return Generation()
-        return None if self._membership.has_no_generation else self._membership.generation
+    @property
+    def _may_commit(self) -> bool:
+        return self._subscriptions.is_manual or self._membership.is_stable
+
+    def _commit_generation(self) -> Generation:
+        """Return what identifies this member in a commit; raise CommitFailedError or RebalanceInProgressException.
+
+        While a member joins, the broker would read its commit only after it has responded to JoinGroup.
+        """
+        if self._may_commit:
+            return Generation() if self._subscriptions.is_manual else self._membership.generation
+        if self._joining is not None and not self._joining.done():
+            raise RebalanceInProgressException("this consumer is joining the group; poll, and then commit again")
+        raise CommitFailedError("this consumer is not a member of the group, which has removed it")
 
     # -- poll ----------------------------------------------------------------------------------------------------------
 
@@ -148,7 +156,7 @@ class ConsumerGroup:
     async def _find_positions(self, deadline_ms: float) -> bool:
         """Return whether the lookup is complete."""
         # A lookup for another assignment would lack partitions, as in Kafka's PendingCommittedOffsetRequest.
-        wanted = frozenset(self._subscriptions.in_state(FetchState.INITIALIZING)), self.generation
+        wanted = frozenset(self._subscriptions.in_state(FetchState.INITIALIZING)), self._membership.generation
         if self._finding is not None and self._found_for != wanted:
             await self._stop(self._finding)
             self._finding = None
@@ -190,6 +198,7 @@ class ConsumerGroup:
         await self._revoke(revoked, owned - revoked)
 
     async def _joined(self, joined: Joined) -> None:
+        self.joined_generation = joined.generation
         subscriptions = self._subscriptions
         owned = set(subscriptions.assigned)
         assigned = set(joined.partitions)
@@ -236,7 +245,7 @@ class ConsumerGroup:
             return
         self._next_commit_ms = now_ms + self._commit_interval_ms
         consumed = self._subscriptions.all_consumed()
-        if consumed and self._commit_generation() is not None:
+        if consumed and self._may_commit:
             self.commit_later(consumed).add_done_callback(self._committed_by_time)
 
     def _committed_by_time(self, task: "asyncio.Task[None]") -> None:
@@ -272,7 +281,7 @@ class ConsumerGroup:
 
     async def close(self, deadline_ms: float) -> None:
         """Commit if automatic, revoke all partitions, and leave."""
-        if self._commits and self._commit_generation() is not None:
+        if self._commits and self._may_commit:
             await self._logged(self.offsets.commit(self._subscriptions.all_consumed(), deadline_ms))
         if self._committing:
             await asyncio.wait(set(self._committing), timeout=max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3)

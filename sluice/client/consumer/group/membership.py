@@ -76,6 +76,7 @@ class Generation(NamedTuple):
 class Joined(NamedTuple):
     assignor: str
     partitions: list[TopicPartition]
+    generation: Generation
 
 
 class MembershipSettings(NamedTuple):
@@ -292,7 +293,7 @@ class Membership:
         self._network.wakeup()
         assigned = read_assignment(bytes(synced.assignment))
         self._previous = previous_assignment_bytes(assigned, self._generation.id)
-        return Joined(protocol, assigned)
+        return Joined(protocol, assigned, self._generation)
 
     def _check(self, code: int) -> None:
         if code in _NOT_A_MEMBER:

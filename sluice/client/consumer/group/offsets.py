@@ -49,10 +49,10 @@ class GroupOffsets:
         self,
         coordinator: GroupCoordinator,
         backoff: Backoff,
-        generation: Callable[[], Generation | None],
+        generation: Callable[[], Generation],
         rejected: Callable[[Generation, int], None],
     ) -> None:
-        """Store callbacks: `generation` (None: no commits are allowed), `rejected` for an invalid generation."""
+        """Store callbacks: `generation` (raises if no commits are allowed), `rejected` for an invalid generation."""
         self._coordinator = coordinator
         self._backoff = backoff
         self._generation = generation
@@ -74,8 +74,6 @@ class GroupOffsets:
     async def commit_once(self, offsets: Offsets, deadline_ms: float) -> None:
         """Commit without retries; raises RetriableException too."""
         generation = self._generation()
-        if generation is None:
-            raise CommitFailedError("this consumer is not a member of the group: it was removed, or is joining")
         request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=LAST_BY_NAME)
         response = await self._coordinator.send(request, deadline_ms)
         assert isinstance(response, OffsetCommitResponse), type(response).__name__

@@ -21,7 +21,13 @@ from sluice.client.consumer import (
 from sluice.client.consumer.group.assignors import ASSIGNORS, Assignor, assign_range
 from sluice.client.consumer.group.consumer_coordinator import assignors_of
 from sluice.client.consumer.group.group_member import GroupMember
-from sluice.client.errors import KafkaException, TimeoutException
+from sluice.client.errors import (
+    KafkaException,
+    RebalanceInProgressException,
+    TimeoutException,
+    UnknownMemberIdException,
+)
+from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 from tests.support.consuming import P0, TOPIC, Reading, Settings, reading
 
@@ -140,6 +146,40 @@ class TestMembers:
                 await stage.consumer.commit({P0: OffsetAndMetadata(0)})
             await until_assigned(stage.consumer, 4)
             assert [kind for kind, _ in listener.calls] == ["assigned", "lost", "assigned"]
+
+    async def test_removed_member_cannot_commit_offsets_in_a_transaction(self) -> None:
+        config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
+        async with reading(config, broker_config=FOUR) as stage:
+            await join(stage.consumer)
+            joined = stage.consumer.group_metadata()
+            await asyncio.sleep(20)
+            assert stage.consumer.group_metadata() == joined
+            given = {"bootstrap.servers": stage.broker.bootstrap, "transactional.id": "t"}
+            async with Producer(given) as producer:
+                await producer.init_transactions()
+                producer.begin_transaction()
+                with pytest.raises(UnknownMemberIdException):
+                    await producer.send_offsets_to_transaction({P0: 1}, stage.consumer.group_metadata())
+                await producer.abort_transaction()
+
+    async def test_commit_while_the_join_waits_for_another_member_fails_at_once(self) -> None:
+        cooperative: Settings = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
+        async with reading(cooperative, broker_config=FOUR) as stage:
+            consumer = stage.consumer
+            await join(consumer)
+            async with Consumer({**cooperative, "bootstrap.servers": stage.broker.bootstrap}) as slow:
+                slow.subscribe([TOPIC])
+                await asyncio.gather(until_assigned(consumer, 2), until_assigned(slow, 2))
+                async with polling(stage, partition_assignment_strategy="cooperative-sticky"):
+                    await consumer.poll(10_000)
+                    assert consumer.is_rebalancing
+                    began_ms, (first, *_) = stage.now_ms, sorted(consumer.assignment())
+                    with pytest.raises(RebalanceInProgressException):
+                        await consumer.commit({first: OffsetAndMetadata(0)})
+                    assert stage.now_ms == began_ms
+                    for _ in range(50):
+                        await asyncio.gather(consumer.poll(100), slow.poll(100))
+                    await consumer.commit({first: OffsetAndMetadata(0)})
 
     async def test_heartbeats_are_sent_between_polls(self) -> None:
         async with reading({"group.id": "g"}, broker_config=FOUR) as stage:

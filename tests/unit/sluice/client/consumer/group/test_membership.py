@@ -108,7 +108,7 @@ def joined(
 async def test_member_joins_and_receives_its_assignment() -> None:
     async with new_member() as (stage, member):
         assert member.membership.needs_to_join()
-        assert await member.join() == Joined("range", [P0, P1])
+        assert await member.join() == Joined("range", [P0, P1], Generation(1, "m-1"))
         assert member.membership.generation == Generation(1, "m-1")
         assert not member.membership.needs_to_join()
         (request,) = stage.one.requests("JoinGroup")

@@ -33,12 +33,12 @@ SEVEN = {P0: OffsetAndMetadata(7, "seven", 2)}
 
 
 class Offsets:
-    """The offsets of group g, with a settable generation."""
+    """The offsets of group g."""
 
-    def __init__(self, stage: GroupStage, generation: Generation | None = MEMBER) -> None:
+    def __init__(self, stage: GroupStage) -> None:
         self.rejected: list[tuple[Generation, int]] = []
         self.of_group = GroupOffsets(
-            stage.coordinator, Steps(), lambda: generation, lambda one, code: self.rejected.append((one, code))
+            stage.coordinator, Steps(), lambda: MEMBER, lambda one, code: self.rejected.append((one, code))
         )
 
 
@@ -121,12 +121,6 @@ class TestACommit:
             with pytest.raises(ApiException):
                 await offsets.of_group.commit(SEVEN, stage.deadline())
             assert offsets.rejected == [(MEMBER, ErrorCode.REBALANCE_IN_PROGRESS)]
-
-    async def test_commit_without_membership_is_not_sent(self) -> None:
-        async with group_stage() as stage:
-            with pytest.raises(CommitFailedError, match="not a member of the group"):
-                await Offsets(stage, None).of_group.commit(SEVEN, stage.deadline())
-            assert stage.request_times_ms("OffsetCommit") == []
 
 
 def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[ReceivedRequest], ScriptedResponse]:
