@@ -196,14 +196,17 @@ class NoLeaks(Invariant, frozen=True):
     """When the applications are cancelled at the end, they end, and leave no task and no connection."""
 
     async def violation(self, run: Run) -> str:
+        running = run.processes.running()
         for host in await run.processes.stop(_STOP_S):
             return f"{host} did not end within {_STOP_S:g} s after it was cancelled"
         await asyncio.sleep(1)  # noqa: TID251  (virtual time; until connections are closed)
         for host in run.processes.running():
+            if host not in running:  # it was paused, and not cancelled
+                continue
             tasks = run.processes.tasks_of(host)
             if tasks:
                 return f"{host} has left {len(tasks)} tasks, such as {tasks[0]}"
-            connections = testing.network().connections(host)
+            connections = testing.network().unclosed(host)
             if connections:
                 return f"{host} has left {connections} open connections"
         return ""

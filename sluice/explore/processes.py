@@ -32,6 +32,7 @@ class Processes:
         self._tasks: dict[str, asyncio.Task[object]] = {}
         self._ended: set[str] = set()  # hosts that were killed or cancelled
         self._numbers: Counter[str] = Counter()
+        self._is_stopping = False
 
     def start(self, application: Application, name: str) -> None:
         self._applications[name] = application
@@ -51,13 +52,17 @@ class Processes:
         return ""
 
     async def stop(self, within_s: float) -> list[str]:
-        """Cancel the instances; return the hosts of those that have not ended within a time."""
+        """Cancel the instances, and start no more; return the hosts of those that have not ended within a time.
+
+        Those that are paused or killed then are no findings.
+        """
+        self._is_stopping = True
         tasks = {host: task for host, task in self._tasks.items() if not self._loop.is_paused(host)}
         for task in tasks.values():
             task.cancel()
         if tasks:
             await asyncio.wait(tasks.values(), timeout=within_s)
-        return [host for host, task in tasks.items() if not task.done()]
+        return [host for host, task in tasks.items() if not task.done() and not self._loop.is_paused(host)]
 
     def tasks_of(self, host: str) -> list[str]:
         """Return the names of the coroutines that run on a host."""
@@ -125,6 +130,8 @@ class Processes:
         self._loop.call_later(_RESTART_S, partial(self._start, _name_of(host)))
 
     def _start(self, name: str) -> None:
+        if self._is_stopping:
+            return
         self._numbers[name] += 1
         host = f"{name}-{self._numbers[name]}"
         self._note(f"{host} starts")

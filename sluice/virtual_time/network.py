@@ -198,6 +198,10 @@ class Network:
         """Return the number of open connections between two places, including half-open ones."""
         return self._do_with_open(_between(one, other), lambda path: None)
 
+    def unclosed(self, client: str) -> int:
+        """Return the number of connections that a client has not closed, whether or not the server has."""
+        return sum(path.client == client and not path.ends[0].is_closed for path in self._paths)
+
     # -- for the loop and its connections ----------------------------------------------------------------------------
 
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> tuple[MemoryTransport, P]:

@@ -216,6 +216,23 @@ def test_invariant(invariant: Invariant, program: Program, violation: str) -> No
     assert error == (f"{type(invariant).__name__}: {violation}" if violation else "")
 
 
+def test_leak_is_no_application_that_starts_and_no_connection_that_only_the_broker_holds() -> None:
+    async def program(run: Run) -> None:
+        async def application() -> None:
+            async with Consumer({"bootstrap.servers": run.broker.bootstrap, "fetch.max.wait.ms": 20_000}) as consumer:
+                consumer.assign([TopicPartition("orders", 0)])
+                await consumer.poll(600_000)
+
+        await run.broker.cluster.create_topic("orders")
+        for _ in range(2):
+            run.start(application)
+        await asyncio.sleep(1)  # both wait for records, at the broker, too
+        assert run.processes.cancel("app-1")  # it will be started again
+        await asyncio.sleep(0.1)
+
+    assert execute(program, Schedule(), Options([NoLeaks()])).error == ""
+
+
 @pytest.mark.parametrize(
     "invariants", [[NoLeaks(), AtLeastOnce("orders")], [AtLeastOnce("orders"), NoLeaks()]], ids=["first", "last"]
 )
