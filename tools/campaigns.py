@@ -301,6 +301,13 @@ TABLE = (
         needs="as clients",
     ),
     Campaign(
+        "explore-own",
+        "search applications with sluice.client for failures: groups, transactions and idempotence, 10,000 runs each",
+        "hours; it continues where it was ended",
+        "after a change of sluice/client, coordinators or sluice/explore; ARGS: --program eager --seeds 10 --runs 1000",
+        'python -W ignore -m tools.explore.own_client "$@"',
+    ),
+    Campaign(
         "explore-history",
         "search old versions of aiokafka for their defects, with programs that know none, and the current version",
         "10 minutes",
