@@ -5,14 +5,14 @@ tagged struct is None, where Kafka has a struct of defaults.
 """
 
 import sys
-import types
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, ClassVar, TypeVar, Union, cast, get_args, get_origin
+from types import GenericAlias, UnionType
+from typing import ClassVar, TypeVar, cast
 
 import msgspec
 
-from .types import Range, Single, Type, V, range_of
+from .types import WIRE_TYPES, Range, Single, Type, V, range_of
 
 T = TypeVar("T")
 
@@ -36,8 +36,9 @@ class Field:
     __slots__ = ("compact", "default", "is_array", "meaning", "name", "null", "struct", "tag", "type", "versions")
 
     def __init__(self, name: str, declared: object, default: object) -> None:
-        declared, meaning = _split_annotated(declared)
-        declared = _without_none(declared)
+        declared, meaning = declared if type(declared) is tuple else (declared, ALL_VERSIONS)
+        if isinstance(declared, UnionType):
+            declared = declared.__args__[0]
         self.name = name
         self.default = default
         self.meaning: V = meaning
@@ -45,10 +46,10 @@ class Field:
         self.null: Range = range_of(meaning.null)
         self.tag: int | None = meaning.tag
         self.compact: bool = meaning.compact
-        self.is_array: bool = get_origin(declared) is list
-        item = get_args(declared)[0] if self.is_array else declared
+        self.is_array = isinstance(declared, GenericAlias)
+        item = declared.__args__[0] if isinstance(declared, GenericAlias) else declared
         self.struct: type[Message] | None = item if isinstance(item, type) and issubclass(item, Message) else None
-        self.type: Type | None = None if self.struct else _type_of(item)
+        self.type: Type | None = item if isinstance(item, Type) else None
         assert self.struct or self.type, f"{name}: expected a wire type, got {declared}"
 
     def is_default(self, value: object) -> bool:
@@ -131,32 +132,19 @@ def _have_arrays(array: list[T]) -> bool:
     return issubclass(cls, Message) and bool(_arrays_of(cls) or _structs_of(cls))
 
 
+class _Annotated:
+    """Annotated within `_declarations`: the pair of its arguments."""
+
+    def __class_getitem__(cls, pair: tuple[object, V]) -> tuple[object, V]:
+        return pair
+
+
+_NAMES = {"Annotated": _Annotated, **WIRE_TYPES}
+
+
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:
-    # Annotations stay text until here, which makes imports cheap. They are evaluated together, because
-    # typing.get_type_hints compiles them one by one.
+    # Annotations stay text until here, which makes imports cheap. They are evaluated together, because compiling them
+    # one by one takes longer; the objects of `typing` would take longer than all else.
     together = "[" + ", ".join(cls.__annotations__[name] for name in names) + "]"
-    declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # our own declarations
+    declared = eval(together, vars(sys.modules[cls.__module__]), _NAMES)  # noqa: S307  # our own declarations
     return dict(zip(names, declared, strict=True))
-
-
-def _split_annotated(declared: object) -> tuple[object, V]:
-    # Annotated[Annotated[int, Type], V] is flattened to one Annotated.
-    if get_origin(declared) is Annotated:
-        item, *notes = get_args(declared)
-        versions = [note for note in notes if isinstance(note, V)]
-        types_ = [note for note in notes if isinstance(note, Type)]
-        if versions:
-            return (Annotated[item, types_[0]] if types_ else item), versions[0]
-    return declared, ALL_VERSIONS
-
-
-def _without_none(declared: object) -> object:
-    if get_origin(declared) in (Union, types.UnionType):
-        return next(item for item in get_args(declared) if item is not type(None))
-    return declared
-
-
-def _type_of(item: object) -> Type | None:
-    if get_origin(item) is not Annotated:
-        return None
-    return next((note for note in get_args(item)[1:] if isinstance(note, Type)), None)

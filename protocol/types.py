@@ -24,12 +24,18 @@ GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 CONTROLLER = "controller"  # `V.address` of a controller's host or port
 
 
-class Type(NamedTuple):
+class Type:
     """A primitive wire type. `code` is its struct format, None for types of variable length."""
 
-    name: str
-    code: str | None = None
-    size: int = 0  # bytes; only for fixed-size types
+    __slots__ = ("code", "name", "size")
+
+    def __init__(self, name: str, code: str | None = None, size: int = 0) -> None:
+        self.name = name
+        self.code = code
+        self.size = size  # bytes; only for fixed-size types
+
+    def __or__(self, _: None) -> "Type":
+        return self  # `V.null` has the versions that allow null
 
 
 class Range:
@@ -145,5 +151,10 @@ string = Annotated[str, Type("string")]
 bytes_ = Annotated[bytes, Type("bytes")]
 # Decoded as a view of the input buffer. Encoded by reference, in one piece or several.
 records_ = Annotated[bytes | memoryview | Segments, Type("records")]
+
+# By name, as declarations use them.
+WIRE_TYPES: dict[str, Type] = {
+    name: alias.__metadata__[0] for name, alias in list(globals().items()) if hasattr(alias, "__metadata__")
+}
 
 ZERO_UUID = bytes(16)

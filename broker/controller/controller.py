@@ -98,6 +98,7 @@ class Controller:
         broker = self._cluster.brokers[node_id]
         cluster = self._cluster
         broker.isolate(IsolatedMetadata(cluster.topics, cluster.fenced, cluster.brokers, node_id))
+        cluster.metadata_generation += 1
         self._hold_forwarded(broker)
         self._on_broker_down(node_id, ISOLATED)
 

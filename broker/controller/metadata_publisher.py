@@ -30,6 +30,7 @@ class MetadataPublisher:
             broker.metadata.image = MetadataImage(self._cluster.fenced, known)
         else:
             broker.metadata.image = None
+        self._cluster.metadata_generation += 1
 
     def delay_updates(self, node_id: int, lag_ms: float) -> Callable[[], None]:
         """Delay changes for a broker, permanently with inf, until the returned function is called.

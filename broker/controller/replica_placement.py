@@ -55,6 +55,8 @@ def place(
     racks: Mapping[int, str],
 ) -> list[tuple[int, ...]]:
     """Return the replicas of each partition, preferred leader first; `placement_problem` must be None."""
+    if len(up) == 1 and replication_factor == 1:
+        return [tuple(up)] * partitions
     by_name: dict[str | None, _Rack] = {}
     for node_id in up:
         by_name.setdefault(racks.get(node_id), _Rack()).up.add(node_id)

@@ -47,8 +47,9 @@ class LargeRequests:
             return
         if end - start <= route.unsliced_bytes:
             request, _ = route.decode(view, start, end)
-            self._handle(ctx, route, request)
-            return
+            if route.selects_all is None or not route.selects_all(request, route.version):
+                self._handle(ctx, route, request)
+                return
         decode = decode_single(API_KEYS[route.api_key].request, route.version)
         usual = None if decode is None else decode(view, start, end)
         if usual is not None:

@@ -1,8 +1,8 @@
 """Encoded responses of a broker to ApiVersions and Metadata. All clients of a topic send the same requests.
 
 A response follows from the body of the request, the listener, and the state of the cluster, whose changes are counted:
-for ApiVersions those of the features; for Metadata those of topics, partitions, leaders, replicas, ISRs, brokers, and
-the reach of the controller (`ClusterState.metadata_generation`). No response is cached
+for ApiVersions those of the features; for Metadata those of topics, partitions, leaders, replicas, ISRs, brokers, the
+reach of the controller, and which brokers see older metadata (`ClusterState.metadata_generation`). No response is kept
 
 - of a broker that sees older metadata: it is isolated, or has a `MetadataImage`
 - if there is an authorizer, a request quota (KIP-124), or a fault rule for the API
@@ -20,6 +20,7 @@ from .route import Route
 
 # Of the bodies of requests and responses together. A topic takes about 100 bytes, and each of its partitions 30.
 _MOST_BYTES = 4 << 20
+_API_VERSIONS = ApiKey.API_VERSIONS
 # Larger requests name so many topics that other clients rarely send the same.
 _MOST_REQUEST_BYTES = 16 << 10
 
@@ -64,32 +65,31 @@ class ResponseCache:
         self._responses: dict[_Key, Encoded] = {}
         self._bytes = 0
         # The last request without a cached response; if it is suspended, another one takes its place.
-        self._missing: tuple[RequestContext, _Key] | None = None
+        self._missing: tuple[RequestContext, _Key, int] | None = None
 
     def find(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> Encoded | None:
         """Return the response to an earlier, equal request. Without one, `handle` may keep the response to this one."""
-        self._missing = None
-        if end - start > _MOST_REQUEST_BYTES or self._is_disabled(route):
+        if end - start > _MOST_REQUEST_BYTES or route.has_faults or self._quotas.request is not None:
+            self._missing = None
             return None
-        listener = ctx.session.connection.advertised
+        cluster = self._cluster
+        generation = cluster.features.epoch if route.api_key == _API_VERSIONS else cluster.metadata_generation
+        session = ctx.session
+        listener = session.connection.advertised
         key = route, listener.name, listener.host, bytes(view[start:end])
         found = self._responses.get(key)
-        if found is None or found.generation != self._generation(route):
-            self._missing = ctx, key
+        if found is None or found.generation != generation:
+            self._missing = ctx, key, generation
             return None
-        if ctx.session.trace is not None:
-            ctx.session.trace.subject = found.subject
+        if session.trace is not None:
+            session.trace.subject = found.subject
         if found.client_software is not None:
-            ctx.session.set_client_software(*found.client_software)
+            session.set_client_software(*found.client_software)
         return found
 
-    def _generation(self, route: Route) -> int:
-        is_of_features = route.api_key == ApiKey.API_VERSIONS
-        return self._cluster.features.epoch if is_of_features else self._cluster.metadata_generation
-
-    def _is_disabled(self, route: Route) -> bool:
+    def _may_keep(self, route: Route) -> bool:
         broker = self._broker
-        return (
+        return not (
             route.has_faults
             or self._quotas.request is not None  # a quota for request time charges each request
             or broker.authorizer is not None
@@ -104,10 +104,10 @@ class ResponseCache:
             missing, self._missing = self._missing, None
             if missing is None or missing[0] is not ctx:
                 return handle(ctx, request, broker)
-            route = missing[1][0]
-            generation, software = self._generation(route), ctx.session.client_software
+            _, key, generation = missing
+            software = ctx.session.client_software
             outcome = handle(ctx, request, broker)
-            if not isinstance(outcome, Message) or ctx.error_code or self._is_disabled(route):
+            if not isinstance(outcome, Message) or ctx.error_code or not self._may_keep(key[0]):
                 return outcome
             parts = ctx.encode(outcome)
             if ctx.long is not None and ctx.long.suspended:
@@ -119,7 +119,7 @@ class ResponseCache:
             if encoded.size <= _MOST_BYTES:
                 encoded.parts = [b"".join(parts)]
                 encoded.generation = generation
-                self._add(missing[1], encoded)
+                self._add(key, encoded)
             return encoded
 
         return handle_and_keep

@@ -11,6 +11,7 @@ from sluice.broker.throttling.throttler import ChargeResponse
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix, encoder
+from sluice.protocol.entities import all_topics_selector
 
 from .registry import Handler
 
@@ -32,9 +33,10 @@ _LISTS = frozenset(
         "ListPartitionReassignments",
         "ListTransactions",
         "Metadata",
-        "OffsetFetch",
     }
 )
+# The same, unless they name what they want.
+_LISTS_OR_SOME = frozenset({"OffsetFetch"})
 
 
 class Route(ApiRoute):
@@ -56,6 +58,7 @@ class Route(ApiRoute):
         "latency_sum_s",
         "pack_head",
         "requests",
+        "selects_all",
         "unsliced_bytes",
     )
 
@@ -73,7 +76,9 @@ class Route(ApiRoute):
         self.is_cached = handler.api.cached
         is_list = handler.api.name in _LISTS
         self.unsliced_bytes = 0 if is_list else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
-        self.inline_bytes = 0 if self.is_cached else self.unsliced_bytes  # larger requests go to `LargeRequests`
+        self.selects_all = all_topics_selector(api.key) if handler.api.name in _LISTS_OR_SOME else None
+        # Larger requests go to `LargeRequests`.
+        self.inline_bytes = 0 if self.is_cached or self.selects_all is not None else self.unsliced_bytes
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         head = _HEADS[api.response_header_version(version)]
         self.pack_head = head.pack

@@ -92,10 +92,9 @@ def validate(
     Raises:
         InvalidRecords: The records are invalid; `data` is unchanged.
     """
-    if origin == CLIENT:
-        usual = stamp_usual(data, first_offset, now_ms, leader_epoch, config, _UNUSUAL_ATTRIBUTES)
-        if usual is not None:
-            return usual
+    usual = stamp_usual(data, first_offset, now_ms, leader_epoch, config, _UNUSUAL_ATTRIBUTES)
+    if usual is not None:
+        return usual
     _ensure_few(data, config)
     valid_bytes, codec = analyze(data, config, origin)
     view = memoryview(data)[:valid_bytes]
@@ -112,7 +111,7 @@ def stamp_usual(
     config: AppendConfig,
     unusual_attributes: int = NOT_PLAIN_ATTRIBUTES,
 ) -> Appendable | None:
-    """Return the result of `validate` for a client's single magic 2 batch that keeps its format; None if unsure.
+    """Return the result of `validate` for a single magic 2 batch that keeps its format; None if unsure.
 
     With None, `data` is unchanged. By default, transactional batches return None too.
     """

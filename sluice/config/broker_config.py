@@ -17,6 +17,7 @@ from sluice.text.error_text import did_you_mean, expected
 
 from .group_ranges import group_problem
 from .invalid_value import invalid_value
+from .kafka_releases import ALL
 from .listener_config import ListenerConfig, row_of_listener
 from .properties_file import read_properties
 from .property_table import ALIASES, PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
@@ -373,7 +374,7 @@ class TopicConfig(Values):
         return [
             self._setting(row)
             for row in TOPIC_PROPERTIES.values()
-            if row.name in self.own or (row.name != "internal.segment.bytes" and _has_config(release, row.name))
+            if row.name in self.own or (row.name != "internal.segment.bytes" and _has_config(release, row))
         ]
 
     def _setting(self, row: Property) -> Setting:
@@ -394,17 +395,20 @@ def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
 
 def _problem(release: str, name: str, value: str) -> str | None:
     row = TOPIC_PROPERTIES.get(name)
-    if row is None or not _has_config(release, name):
+    if row is None or not _has_config(release, row):
         return f"Unknown topic config name: {name}"
     if name == "cleanup.policy":  # Kafka removes duplicates first
         value = ",".join(dict.fromkeys(split_list(value)))
     return invalid_value(name, row.kind, value)
 
 
-def _has_config(release: str, name: str) -> bool:
-    from .config_releases import has_config  # only when configs are described or set
+def _has_config(release: str, row: Property) -> bool:
+    if release == ALL and not row.has_no_effect:
+        return True
 
-    return has_config(release, "topic", name)
+    from .config_releases import has_config  # most brokers never need it
+
+    return has_config(release, "topic", row.name)
 
 
 def _conflict(config: TopicConfig) -> str | None:
