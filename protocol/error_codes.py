@@ -6,10 +6,13 @@ The level of a code is `top`, or the kind of the list items that contain it: `gr
 `partition`, or `item` for any other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import cast
 
 from sluice.protocol.apis import API_KEYS
+from sluice.protocol.codec.compile import load
+from sluice.protocol.codec.source import Source
 
 from . import types
 from .errors import ErrorCode
@@ -75,14 +78,8 @@ def apis_of(code: ErrorCode) -> list[int]:
     return [key for key in API_KEYS if code in codes_of(key)]
 
 
-def codes_in(response: Message) -> Iterator[int]:
-    for name, is_list in _error_fields(type(response)):
-        value = getattr(response, name)
-        if is_list:
-            for item in value or ():
-                yield from codes_in(item)
-        elif value:
-            yield value
+def codes_in(response: Message) -> list[int]:
+    return _reader_of(type(response))(response)
 
 
 def level_of_items(item: type[Message]) -> str:
@@ -98,12 +95,28 @@ def _declared(cls: type[Message], level: str) -> Iterator[tuple[str, str]]:
             yield from _declared(field.struct, level_of_items(field.struct))
 
 
+# -- generated source --------------------------------------------------------------------------------------------------
+
+
 @cache
-def _error_fields(cls: type[Message]) -> tuple[tuple[str, bool], ...]:
-    """Return fields as (name, is a list)."""
-    return tuple(
-        (field.name, field.is_array)
-        for field in fields_of(cls)
-        if field.meaning.errors is not None
-        or (field.is_array and field.struct is not None and _error_fields(field.struct))
-    )
+def _reader_of(cls: type[Message]) -> Callable[[Message], list[int]]:
+    source = Source()
+    source.begin_function("def codes_in(response):")
+    source.line("found = []")
+    _read_codes(source, cls, "response")
+    source.line("return found")
+    return cast("Callable[[Message], list[int]]", load(source, "codes_in", f"<sluice error codes of {cls.__name__}>"))
+
+
+def _read_codes(source: Source, cls: type[Message], variable: str) -> None:
+    for field in fields_of(cls):
+        value = f"{variable}.{field.name}"
+        if field.meaning.errors is not None:
+            source.line(f"if {value}:")
+            source.line(f"    found.append({value})")
+        elif field.is_array and field.struct is not None and any(_declared(field.struct, ITEM)):
+            item = source.name(f"each_{field.name}")
+            source.line(f"for {item} in {value} or ():")
+            source.indent()
+            _read_codes(source, field.struct, item)
+            source.dedent()

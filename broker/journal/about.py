@@ -108,10 +108,12 @@ def _any_subject(
     topics_by_id: Topics,
 ) -> AnySubject | None:
     partitions, groups, transactional_ids = read(request, topics_by_id)
-    if partitions and all(name == JOURNAL_TOPIC for name, _ in partitions):
-        return None
-    offsets = _committed(request, topics_by_id) if is_commit else {}
-    named = tuple((*place, offsets.get(place, -1), None) for place in partitions[:MOST_PARTITIONS])
+    named: tuple[NamedPartition, ...] = ()
+    if partitions:
+        if all(name == JOURNAL_TOPIC for name, _ in partitions):
+            return None
+        offsets = _committed(request, topics_by_id) if is_commit else {}
+        named = tuple([(*place, offsets.get(place, -1), None) for place in partitions[:MOST_PARTITIONS]])
     sent = () if read_fields is None else bounded(read_fields(request))
     return named, max(0, len(partitions) - MOST_PARTITIONS), _only(groups), _only(transactional_ids), sent
 

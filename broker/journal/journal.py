@@ -115,8 +115,8 @@ class Journal:
     def unanswered(self, ctx: RequestContext) -> None:
         """Record the request in flight, if any, whose response is never sent."""
         connection = ctx.session.connection
-        trace = _trace_of(ctx)
-        if trace is not None:
+        trace = ctx.session.trace
+        if trace is not None and trace.subject is not None:
             subject, trace.subject = trace.subject, None
             client, request = (
                 ctx.session.identity or ctx.session.identify(),
@@ -182,10 +182,12 @@ class Journal:
 
     def _annotate(self, ctx: RequestContext) -> RequestAnnotations | None:
         """Return the annotations of the request in flight, with its times; None if it is not recorded."""
-        trace = _trace_of(ctx)
-        if trace is None:
+        trace = ctx.session.trace
+        if trace is None or trace.subject is None:
             return None
-        annotations = _annotations_of(trace)
+        annotations = trace.annotations
+        if annotations is None:
+            annotations = trace.annotations = RequestAnnotations()
         if not annotations.begun_ms:
             connection = ctx.session.connection
             annotations.received_ms = connection.read_ms
@@ -204,22 +206,10 @@ def _request(ctx: RequestContext) -> dict[str, object]:
     return {"api": ctx.route.api_name, "version": ctx.version, "correlation_id": ctx.correlation_id}
 
 
-def _trace_of(ctx: RequestContext) -> RequestTrace | None:
-    trace = ctx.session.trace
-    return None if trace is None or trace.subject is None else trace
-
-
-def _annotations_of(trace: RequestTrace) -> RequestAnnotations:
-    if trace.annotations is None:
-        trace.annotations = RequestAnnotations()
-    return trace.annotations
-
-
 def _completed(
     ctx: RequestContext, trace: RequestTrace, body: Sequence[bytes | memoryview], size: int
 ) -> RequestAnnotations:
-    annotations = _annotations_of(trace)
-    trace.annotations = None
+    annotations, trace.annotations = trace.annotations or RequestAnnotations(), None
     if ctx.error_code and size:
         annotations.error_codes = _error_codes(ctx, body, size)
     return annotations

@@ -13,7 +13,7 @@ from struct import Struct
 
 # asyncio's default.
 HIGH_WATER_BYTES = 64 * 1024
-LOW_WATER_BYTES = HIGH_WATER_BYTES // 4
+LOW_WATER_SHARE = 4
 # Larger writes are sent at once: there, waking up the client matters less than waiting.
 MOST_DEFERRED_BYTES = 4 * 1024
 
@@ -53,6 +53,7 @@ class SocketTransport(asyncio.Transport):
         "_deferred",
         "_fd",
         "_get_buffer",
+        "_high_water_bytes",
         "_is_paused",
         "_is_reading",
         "_loop",
@@ -82,6 +83,7 @@ class SocketTransport(asyncio.Transport):
         self._deferred = b""
         self._unsent: deque[bytes | memoryview] = deque()
         self._unsent_bytes = 0
+        self._high_water_bytes = HIGH_WATER_BYTES
         self._is_reading = False
         self._is_paused = False  # the protocol's writing
         self._closing = False
@@ -127,6 +129,11 @@ class SocketTransport(asyncio.Transport):
             self._is_reading = True
             self._loop.add_reader(self._fd, self._on_readable)
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set the unsent bytes above which the protocol is paused, until a quarter is left."""
+        assert low is None, low
+        self._high_water_bytes = HIGH_WATER_BYTES if high is None else high
+
     def get_write_buffer_size(self) -> int:
         return self._unsent_bytes
 
@@ -168,7 +175,7 @@ class SocketTransport(asyncio.Transport):
             # Small parts are copied, so as not to keep a large buffer.
             self._unsent.append(bytes(data) if len(data) <= HIGH_WATER_BYTES else memoryview(data))
             self._unsent_bytes += len(data)
-            if self._unsent_bytes > HIGH_WATER_BYTES and not self._is_paused:
+            if self._unsent_bytes > self._high_water_bytes and not self._is_paused:
                 self._is_paused = True
                 self._protocol.pause_writing()
 
@@ -225,7 +232,7 @@ class SocketTransport(asyncio.Transport):
             return
         if not unsent:
             self._loop.remove_writer(self._fd)
-        if self._is_paused and self._unsent_bytes <= LOW_WATER_BYTES:
+        if self._is_paused and self._unsent_bytes <= self._high_water_bytes // LOW_WATER_SHARE:
             self._is_paused = False
             try:
                 self._protocol.resume_writing()

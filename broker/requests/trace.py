@@ -36,16 +36,14 @@ class ClientIdentity(Struct, frozen=True):
     user: str
 
 
-class RequestAnnotations:
+class RequestAnnotations(Struct, eq=False, gc=False):
     """Rare properties of a request: a wait (with arrival and start), a throttle time, a fault, errors."""
 
-    __slots__ = ("begun_ms", "error_codes", "received_ms", "rule_id", "throttle_ms")
-
-    def __init__(self) -> None:
-        self.received_ms = self.begun_ms = NOT_YET
-        self.error_codes: tuple[int, ...] = ()
-        self.throttle_ms = 0
-        self.rule_id = ""
+    received_ms: float = NOT_YET
+    begun_ms: float = NOT_YET
+    error_codes: tuple[int, ...] = ()
+    throttle_ms: int = 0
+    rule_id: str = ""
 
 
 class RequestTrace:

@@ -27,12 +27,16 @@ class ForwardedSessions:
             for topic, index in self._sessions.get(session_id, ())
         ]
 
-    def answered(self, request: FetchRequest, response: FetchResponse) -> Collection[PartitionKey]:
-        """Keep what the session of a response now has; return the partitions of the request with its session."""
+    def fetched(self, request: FetchRequest, response: FetchResponse) -> Collection[PartitionKey]:
+        """Return the partitions of a request with its session."""
+        return self._sessions.get(response.session_id) or dict.fromkeys(_listed(request))
+
+    def answered(self, request: FetchRequest, response: FetchResponse) -> None:
+        """Keep what the session of a response now has."""
         session_id = response.session_id
         if response.error_code or session_id == NO_SESSION:
             self._sessions.pop(request.session_id, None)
-            return dict.fromkeys(_listed(request))
+            return
         partitions = self._sessions.get(session_id)
         if partitions is None or request.session_epoch == INITIAL_EPOCH:
             if len(self._sessions) >= _MOST_SESSIONS:
@@ -42,7 +46,6 @@ class ForwardedSessions:
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
                 partitions.pop((forgotten.topic or forgotten.topic_id, index), None)
-        return partitions
 
 
 def _listed(request: FetchRequest) -> Iterator[PartitionKey]:

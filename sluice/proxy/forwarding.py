@@ -77,7 +77,7 @@ class ForwardingExchange(Exchange):
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
         self._connector = connector
         self._sasl = SaslPassthrough(self.routes, broker.config.text("sasl.oauthbearer.sub.claim.name"))
-        self._reading: UpstreamConnection | None = None  # of the client whose requests are handled
+        self.reading: UpstreamConnection | None = None  # of the client whose requests are handled
         self.begin_read, self.end_read = self._begin_read, self._end_read
         self._use = use
         self._checked = frozenset() if use is None else CHECKED
@@ -124,7 +124,7 @@ class ForwardingExchange(Exchange):
         super().disconnected(ctx, error)
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        upstream = cast("ForwardedContext", ctx).upstream
+        upstream: UpstreamConnection = ctx.upstream  # type: ignore[attr-defined]  # cheaper than a cast
         if upstream.passes_tokens and self._sasl.is_token(cast("ForwardedContext", ctx), view, start, end):
             upstream.forward_token(bytes(view[start:end]))
             return
@@ -136,15 +136,15 @@ class ForwardingExchange(Exchange):
 
     def handle(self, ctx: RequestContext, route: Route, request: Message) -> Message | Outcome:
         """Handle a request when the names of its topic ids are known, if a rule or a quota depends on them."""
-        forwarded = cast("ForwardedContext", ctx)
         if route.has_faults or self._limits_topics:
             unknown = self._unknown_ids(route.api_key, request)
             if unknown:
-                self._learn_first(forwarded, cast(ForwardedRoute, route).frame_of(ctx, request), unknown)
+                frame = cast(ForwardedRoute, route).frame_of(ctx, request)
+                self._learn_first(cast("ForwardedContext", ctx), frame, unknown)
                 return ENDED
         if self._is_limited:
             topics = {topic for topic, _ in self._partitions_of(route.api_key, request)} if self._limits_topics else ()
-            forwarded.is_exempt = not self._scope.includes(ctx.session.client_id, topics)
+            cast("ForwardedContext", ctx).is_exempt = not self._scope.includes(ctx.session.client_id, topics)
         return super().handle(ctx, route, request)
 
     def _partitions_of(self, api_key: int, request: Message) -> Iterable[tuple[str, int]]:
@@ -172,16 +172,12 @@ class ForwardingExchange(Exchange):
         connection.park(ctx.upstream.close)
         self.look_up([], topic_ids, dispatch)
 
-    @property
-    def is_reading(self) -> bool:
-        return self._reading is not None
-
     def _begin_read(self, ctx: RequestContext) -> float:
-        self._reading = cast("ForwardedContext", ctx).upstream
+        self.reading = ctx.upstream  # type: ignore[attr-defined]  # cheaper than a cast
         return self._read.begin(ctx)
 
     def _end_read(self) -> None:
-        reading, self._reading = self._reading, None
+        reading, self.reading = self.reading, None
         if reading is not None:
             reading.send_unsent()
         self._read.end()
@@ -280,7 +276,8 @@ class ForwardingExchange(Exchange):
         key = repeated.key_of(route, ctx.session.connection.advertised, body) if self._use is None else None
         found = None if key is None else repeated.find(key)
         if found is not None:
-            self._read_software(ctx, sent)
+            if route.api_key == ApiKey.API_VERSIONS:
+                self._read_software(ctx, sent)
             return found
         response, _ = route.decode_response(body, 0, len(body))
         self._names_unknown_broker = False
@@ -297,9 +294,10 @@ class ForwardingExchange(Exchange):
         self, ctx: ForwardedContext, sent: InFlight, response: Message, body: memoryview | None
     ) -> Message | Outcome:
         """Return the response to send: `body`, if it is given and nothing was changed."""
-        code = next(codes_in(response), 0)
-        if code:
-            code = self._counted(code)
+        codes = codes_in(response)
+        code = 0
+        if codes:
+            code = self._counted(codes[0])
             self.traffic.errors[sent.route.api_name, code] += 1
         ctx.error_code = code
         if self._use is not None:
@@ -310,8 +308,8 @@ class ForwardingExchange(Exchange):
         if rewrite is not None and rewrite(response, partial(self._address_of, ctx.session)):
             is_changed = True
         kept = None if is_changed or body is None else Encoded([body], None)
-        if isinstance(response, FetchResponse | ShareFetchResponse) and (
-            sent.is_alone or self._throttler.quotas.fetch.quotas_enabled
+        if (sent.is_alone or self._throttler.quotas.fetch.quotas_enabled) and isinstance(
+            response, FetchResponse | ShareFetchResponse
         ):
             opens = isinstance(sent.request, FetchRequest) and sent.request.session_epoch <= 0
             return ForwardedFetch(response, kept, opens_session=opens)
@@ -377,9 +375,10 @@ class ForwardingExchange(Exchange):
         request = sent.request
         if not isinstance(request, FetchRequest):
             return False
-        fetched = self._sessions.answered(request, response)
+        self._sessions.answered(request, response)
         if ctx.fault is None or ctx.fault.fetch_error is None or response.error_code:
             return False
+        fetched = self._sessions.fetched(request, response)
         failed = fail_partitions(response, fetched, ctx.fault.fetch_error, self._broker.metadata.topics_by_id)
         ctx.error_code = ctx.error_code or failed or 0
         return failed is not None

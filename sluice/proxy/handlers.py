@@ -22,7 +22,7 @@ from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.message import Message
 
 from .mutations import MUTATING, Mutations, look_up_and_charge
-from .upstream.connection import ForwardedContext
+from .upstream.connection import ForwardedContext, UpstreamConnection
 from .upstream.forwarded_route import ForwardedRoute
 from .upstream.use import CHECKED, UpstreamUse
 
@@ -44,14 +44,15 @@ class ForwardingHandler(Handler):
 
 
 def _forward(ctx: RequestContext, request: Message, _: Broker) -> Outcome:
-    return cast(ForwardedContext, ctx).upstream.forward(request)
+    upstream: UpstreamConnection = ctx.upstream  # type: ignore[attr-defined]  # cheaper than a cast
+    return upstream.forward(request)
 
 
 def _forward_fetch(ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
     """Forward a Fetch, limited to the bytes that its quota grants at once, as in Kafka, unless it is not read."""
     assert isinstance(request, FetchRequest | ShareFetchRequest)
-    throttler, forwarded = broker.throttler, cast(ForwardedContext, ctx)
-    if throttler.quotas.fetch.quotas_enabled and not forwarded.is_exempt:
+    throttler = broker.throttler
+    if throttler.quotas.fetch.quotas_enabled and not cast(ForwardedContext, ctx).is_exempt:
         most = throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
         if most < request.max_bytes and cast(ForwardedRoute, ctx.route).has_read(request):
             request = structs.replace(request, max_bytes=int(most))

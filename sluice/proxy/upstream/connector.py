@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from random import Random  # noqa: TID251  (for jitter)
 
+from sluice.broker.network.socket_transport import SocketTransport
 from sluice.client.errors import KafkaException
 from sluice.client.network import sasl
 from sluice.client.network.asyncio_network import connect_error
@@ -27,6 +28,14 @@ log = logging.getLogger("sluice.proxy")
 _LEADS_BACK = "the address leads back to this proxy; check advertised.listeners of the broker"
 
 
+class _Unread(asyncio.Protocol):
+    """Leaves all received bytes to the socket's next transport."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
+
 class UpstreamConnector:
     def __init__(self, upstream: UpstreamCluster, loop: asyncio.AbstractEventLoop, *, passes_sasl: bool) -> None:
         self.passes_sasl = passes_sasl  # clients authenticate themselves; else the proxy does, if configured
@@ -34,6 +43,7 @@ class UpstreamConnector:
         self.upstream = upstream
         self._loop = loop
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
+        self._is_direct = self._tls is None and isinstance(loop, asyncio.SelectorEventLoop)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unreachable: set[int] = set()  # node ids
         # Both addresses of each connection -> node id. The own one alone can be that of a client's connection, too: the
@@ -103,7 +113,9 @@ class UpstreamConnector:
 
     async def _connect(self, node_id: int, connection: UpstreamConnection) -> None:
         try:
-            transport = await self._open(node_id, lambda: connection)
+            transport = await self._open(node_id, _Unread if self._is_direct else lambda: connection)
+            if self._is_direct:
+                transport = self._direct(transport, connection)
         except KafkaException as error:
             connection.failed(str(error))
             self.lose(node_id)
@@ -127,6 +139,14 @@ class UpstreamConnector:
             raise KafkaException(str(connect_error(error, uses_tls=self._tls is not None))) from None
         except (OverflowError, ValueError) as error:  # no valid port, no valid host name
             raise KafkaException(str(error)) from None
+        return transport
+
+    def _direct(self, connected: asyncio.Transport, connection: UpstreamConnection) -> asyncio.Transport:
+        """Move a connection to a transport of our own; asyncio's takes a fifth of the proxy's time for a request."""
+        own = connected.get_extra_info("socket").dup()
+        transport = SocketTransport(self._loop, own, connection, connected.get_extra_info("peername"))
+        connected.abort()
+        transport.start()
         return transport
 
     def _probe_later(self, node_id: int, failures: int) -> None:

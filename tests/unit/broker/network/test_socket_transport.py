@@ -110,6 +110,7 @@ async def run(seed: int, *, is_ours: bool) -> tuple[list[object], bytes]:
         SocketTransport(loop, ours, protocol, ours.getpeername()).start()
     else:
         await loop.connect_accepted_socket(lambda: protocol, ours)
+    protocol.transport.set_write_buffer_limits(random.choice((None, MUCH // 2)))
     seen: list[object] = []
     read = b""
     turns = [random.choices(OPERATIONS, k=random.choice((1, 1, 2, 3))) for _ in range(random.randint(0, 5))]
