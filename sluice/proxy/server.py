@@ -235,10 +235,12 @@ class ProxyServer(BrokerProcess):
         """Follow the brokers of the upstream cluster, until the proxy stops."""
         problem = ""
         while True:
-            lost = self._connector.lost_brokers
-            await sleep_ms(self.cluster.runtime.clock, _REFRESH_LOST_MS if lost else _REFRESH_MS)
+            connector = self._connector
+            await sleep_ms(self.cluster.runtime.clock, _REFRESH_LOST_MS if connector.may_return else _REFRESH_MS)
             try:
                 listed = await self.upstream.refresh()
+                connector.listed(listed)
+                lost = connector.lost_brokers
                 found = await self.upstream.versions(node_id for node_id in listed if node_id not in lost)
                 for node_id, versions in found.items():
                     if node_id not in self.servers:

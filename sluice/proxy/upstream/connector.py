@@ -1,7 +1,9 @@
 """Makes the connections to upstream brokers: TCP, TLS, and the proxy's own SASL authentication.
 
 A broker to which a connection could not be made is *lost* until a probe connects to it: the proxy closes its ports
-meanwhile, so that its clients back off as from the broker itself. Probes have the backoff of a client (KIP-144).
+meanwhile, so that its clients back off as from the broker itself. Probes have the backoff of a client (KIP-144). Those
+of a broker that was probably removed, as the cluster has not listed it for a minute, become rarer, up to one a minute,
+until it is listed again.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ from functools import partial
 from random import Random  # noqa: TID251  (for jitter)
 
 from sluice.broker.network.socket_transport import SocketTransport
+from sluice.client.backoff import RETRY_JITTER, RETRY_MULTIPLIER, ExponentialBackoff
 from sluice.client.errors import KafkaException
 from sluice.client.network import sasl
 from sluice.client.network.asyncio_network import connect_error
@@ -25,6 +28,9 @@ from .connection import Ends, UpstreamConnection, ends_of
 
 log = logging.getLogger("sluice.proxy")
 
+# Longer than brokers take to restart.
+_REMOVED_AFTER_S = 60.0
+_LONGEST_PROBE_BACKOFF_MS = 60_000
 _LEADS_BACK = "the address leads back to this proxy; check advertised.listeners of the broker"
 
 
@@ -50,8 +56,15 @@ class UpstreamConnector:
         # system gives the same port to connections to different addresses.
         self._ends: dict[Ends, int] = {}
         self._looped: dict[int, UpstreamBroker] = {}  # brokers whose address leads back to the proxy
-        self._backoff = upstream.config.reconnect_backoff(Random().uniform)  # noqa: S311  (for jitter)
+        uniform = Random().uniform  # noqa: S311  (for jitter)
+        self._backoff = upstream.config.reconnect_backoff(uniform)
+        first_ms = upstream.config.integer("reconnect.backoff.max.ms")
+        self._removed_backoff = ExponentialBackoff(
+            first_ms, RETRY_MULTIPLIER, _LONGEST_PROBE_BACKOFF_MS, RETRY_JITTER, uniform
+        )
         self._probes: dict[int, asyncio.TimerHandle] = {}  # the last one of each lost broker, by node id
+        self._listed_s: dict[int, float] = {}  # when the cluster last listed a lost broker, or since it is lost
+        self._removed: dict[int, int] = {}  # failed probes since, by node id of brokers that were probably removed
         # Called with the id of a broker when it is lost, and when it is found again.
         self.on_lost: Callable[[int], None] = lambda _: None
         self.on_found: Callable[[int], None] = lambda _: None
@@ -85,6 +98,23 @@ class UpstreamConnector:
         """The node ids of the lost brokers."""
         return self._probes.keys()
 
+    @property
+    def may_return(self) -> bool:
+        """Whether a broker is lost and was probably not removed."""
+        return len(self._probes) > len(self._removed)
+
+    def listed(self, node_ids: Collection[int]) -> None:
+        """Note the brokers that the cluster lists now, and probe a removed one that has returned."""
+        now_s = self._loop.time()
+        for node_id in self._probes:
+            if node_id in node_ids:
+                self._listed_s[node_id] = now_s
+                if self._removed.pop(node_id, None) is not None:
+                    self._probes[node_id].cancel()
+                    self._probe_later(node_id, 0)
+            elif now_s - self._listed_s[node_id] >= _REMOVED_AFTER_S:
+                self._removed.setdefault(node_id, 0)
+
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -108,6 +138,7 @@ class UpstreamConnector:
         """Begin to probe a broker, unless it is lost already."""
         if node_id not in self._probes:
             self._unreachable.add(node_id)
+            self._listed_s[node_id] = self._loop.time()
             self._probe_later(node_id, 0)
             self.on_lost(node_id)
 
@@ -150,7 +181,12 @@ class UpstreamConnector:
         return transport
 
     def _probe_later(self, node_id: int, failures: int) -> None:
-        delay_s = self._backoff.backoff(failures) / 1e3
+        removed = self._removed.get(node_id)
+        if removed is None:
+            delay_s = self._backoff.backoff(failures) / 1e3
+        else:
+            delay_s = self._removed_backoff.backoff(removed) / 1e3
+            self._removed[node_id] = removed + 1
         self._probes[node_id] = self._loop.call_later(delay_s, lambda: self._start(self._probe(node_id, failures + 1)))
 
     async def _probe(self, node_id: int, failures: int) -> None:
@@ -161,6 +197,7 @@ class UpstreamConnector:
             return
         transport.close()
         del self._probes[node_id]
+        self._removed.pop(node_id, None)
         self.reached(node_id)
         self.on_found(node_id)
 

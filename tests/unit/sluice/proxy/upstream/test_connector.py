@@ -19,6 +19,10 @@ BROKERS = {1: PORT, 2: PORT + 1, 3: PORT + 2}
 OUTAGE_S = 60
 # A probe follows within the longest backoff, and a new address is found within the interval of Metadata requests.
 RECOVERS_WITHIN_S = 2.5
+# The cluster has not listed it for a minute, and the last probe of before is over.
+REMOVED_AFTER_S = OUTAGE_S + 2.5
+# The interval of Metadata requests while all other brokers are healthy, and a probe.
+RETURNS_WITHIN_S = 5.5
 METADATA = frame(MetadataRequest(), 9, client_id="c", correlation_id=1)
 
 
@@ -119,6 +123,32 @@ def test_a_lost_broker_is_probed_with_a_growing_backoff() -> None:
         base = min(0.05 * 2**failures, 1)
         assert 0.8 * base <= wait <= min(1.2 * base, 1) + 0.001
     assert len(waits) > OUTAGE_S
+
+
+def test_a_removed_broker_is_probed_ever_more_rarely_until_it_is_listed_again() -> None:
+    async def main() -> list[float]:
+        upstream = NamedUpstream([*BROKERS.items()])
+        await upstream.listen(*BROKERS.values())
+        async with proxy() as opened:
+            kill(2)
+            assert await attempt(opened, 2) == "closed"
+            upstream.brokers = [(node_id, port) for node_id, port in BROKERS.items() if node_id != 2]
+            await asyncio.sleep(REMOVED_AFTER_S)
+            attempted: list[float] = []
+            testing.network().on_connect = lambda: attempted.append(time.monotonic())
+            await asyncio.sleep(10 * OUTAGE_S)
+            testing.network().on_connect = lambda: None
+            restart(2)
+            upstream.brokers = [*BROKERS.items()]
+            await asyncio.sleep(RETURNS_WITHIN_S)
+            assert await attempts(opened) == dict.fromkeys(BROKERS, "answered")
+            return attempted
+
+    waits = [later - earlier for earlier, later in itertools.pairwise(testing.run(main()))]
+    assert all(
+        later > min(1.3 * earlier, 0.8 * 60) for earlier, later in itertools.pairwise(waits)
+    )  # double, with jitter
+    assert 0.8 * 60 <= waits[-1] <= 60 + 0.001
 
 
 def test_a_broker_of_the_proxy_that_starts_again_stays_closed() -> None:
