@@ -1,8 +1,7 @@
 """JoinGroup, key 11, versions 0-9. Follows Kafka's GroupCoordinatorService.joinGroup."""
 
-from collections import Counter
-
 from sluice.broker.broker import Broker
+from sluice.broker.coordinator.group.classic.member import names_of
 from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -46,6 +45,6 @@ def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> Joi
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
-    names = Counter(one.name for one in request.protocols)  # pauses
+    names = names_of(request.protocols)  # pauses
     request.protocols = request.protocols.copy()  # kept by the group, whose changes must not pause
     return broker.groups.classic_protocol(request.group_id).join(ctx, request, names)

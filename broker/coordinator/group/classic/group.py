@@ -27,7 +27,6 @@ Static members (KIP-345) have a group instance id and keep their place under a n
 from a MEMBER_ID_REQUIRED response (KIP-394) are *pending* until used in a JoinGroup; a join round waits for them, too.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 
@@ -105,7 +104,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
     new_member_added: bool = False  # since the last delay of the initial rebalance started
     join_timer: GroupTimer | None = None
     sync_timer: GroupTimer | None = None
-    _supporters: Counter[str] = msgspec.field(default_factory=Counter)
+    _supporters: dict[str, int] = {}  # by the name of a protocol
 
     type = "classic"
 
@@ -235,7 +234,12 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
-        self._supporters.update(member.names)
+        self._count_supporters(member.names, 1)
+
+    def _count_supporters(self, names: Mapping[str, int], sign: int) -> None:
+        supporters = self._supporters
+        for name, count in names.items():
+            supporters[name] = supporters.get(name, 0) + sign * count
 
     def update(
         self,
@@ -245,18 +249,18 @@ class ClassicGroup(msgspec.Struct, eq=False):
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        self._supporters.subtract(member.names)
+        self._count_supporters(member.names, -1)
         member.protocols, member.names = protocols, names
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
-        self._supporters.update(names)
+        self._count_supporters(names, 1)
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending id; the longest present member replaces a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
-            self._supporters.subtract(member.names)
+            self._count_supporters(member.names, -1)
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
@@ -330,8 +334,13 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
         None if a member cannot vote: a protocol that a member lists twice has more supporters than members.
         """
-        votes = Counter(member.vote(self._is_common) for member in self.members.values())
-        return None if None in votes else votes.most_common(1)[0][0]
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            name = member.vote(self._is_common)
+            if name is None:
+                return None
+            votes[name] = votes.get(name, 0) + 1
+        return max(votes, key=votes.__getitem__)
 
     def update_subscribed_topics(self) -> None:
         self.subscribed_topics = self._compute_subscribed_topics()
