@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CONTROL_FLAG, NO_PRODUCER_ID
 from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge, TooManyRecords
-from sluice.protocol.records.log_validator import CLIENT, Appendable, move_to
+from sluice.protocol.records.log_validator import CLIENT, Appendable, AppendConfig, move_to
 from sluice.protocol.records.validate import stamp_usual, validate
 
 from .leader_epochs import LeaderEpochs
@@ -63,11 +63,15 @@ class PartitionLog:
     def update_config(self, config: LogConfig) -> None:
         self.config = config
         self._rolls_after = _ROLL_TIME_UNKNOWN
-        self._append_config = replace(config.append, partition=self.name)
-        self._short_append_config = replace(
-            self._append_config, max_section_bytes=SHORT_SECTION_BYTES, max_records=SHORT_RECORDS
-        )
+        # Of `append` and `append_short`; made by the first append, as most partitions of an internal topic get none.
+        self._append_configs: tuple[AppendConfig, AppendConfig] | None = None
         self.storage.configure(config)
+
+    def _configure_appends(self) -> tuple[AppendConfig, AppendConfig]:
+        any_size = replace(self.config.append, partition=self.name)
+        short = replace(any_size, max_section_bytes=SHORT_SECTION_BYTES, max_records=SHORT_RECORDS)
+        self._append_configs = any_size, short
+        return self._append_configs
 
     def fail_appends(self, error_of: ErrorOf | None) -> None:
         """Fail appends with the error that `error_of` returns; None: stop."""
@@ -113,8 +117,9 @@ class PartitionLog:
             transaction_version: For a transaction marker.
         """
         first_offset = self.log_end_offset
+        config, _ = self._append_configs or self._configure_appends()
         try:
-            appendable = validate(data, first_offset, now_ms, leader_epoch, self._append_config, origin)
+            appendable = validate(data, first_offset, now_ms, leader_epoch, config, origin)
         except InvalidRecords as invalid:
             return invalid_result(invalid, self.log_start_offset)
         return self._store(appendable, now_ms, leader_epoch, origin, transaction_version)
@@ -125,8 +130,9 @@ class PartitionLog:
         The caller then runs `validation` in another thread and passes its result to `append_validated`.
         """
         first_offset = self.log_end_offset
+        _, config = self._append_configs or self._configure_appends()
         try:
-            appendable = validate(data, first_offset, now_ms, leader_epoch, self._short_append_config)
+            appendable = validate(data, first_offset, now_ms, leader_epoch, config)
         except (SectionTooLarge, TooManyRecords):
             return None
         except InvalidRecords as invalid:
@@ -134,7 +140,7 @@ class PartitionLog:
         return self._store(appendable, now_ms, leader_epoch, CLIENT, 0)
 
     def validation(self, data: memoryview, now_ms: int) -> Validation:
-        config = self._append_config
+        config, _ = self._append_configs or self._configure_appends()
 
         def validated() -> Appendable | InvalidRecords:
             try:
@@ -152,8 +158,9 @@ class PartitionLog:
 
     def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
         """Append one non-transactional magic 2 batch that is stored unchanged; return None for any other batch."""
+        _, config = self._append_configs or self._configure_appends()
         try:
-            appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, self._short_append_config)
+            appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, config)
         except InvalidRecords:
             return None
         return None if appendable is None else self._store(appendable, now_ms, leader_epoch, CLIENT, 0)

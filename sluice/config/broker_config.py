@@ -390,7 +390,7 @@ def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
     release = broker.text("sluice.kafka.release")
     problems = (_problem(release, name, value) for name, value in own.items())
     problem = next(filter(None, problems), None)
-    return problem or _conflict(TopicConfig(broker, own))
+    return problem or _conflict(Values({name: _in_force(TOPIC_PROPERTIES[name], broker, own) for name in _COMPARED}))
 
 
 def _problem(release: str, name: str, value: str) -> str | None:
@@ -411,11 +411,14 @@ def _has_config(release: str, row: Property) -> bool:
     return has_config(release, "topic", row.name)
 
 
-def _conflict(config: TopicConfig) -> str | None:
-    least, most = config.integer("min.compaction.lag.ms"), config.integer("max.compaction.lag.ms")
+_COMPARED = _LEAST_LAG, _MOST_LAG, _REMOTE = "min.compaction.lag.ms", "max.compaction.lag.ms", "remote.storage.enable"
+
+
+def _conflict(config: Values) -> str | None:
+    least, most = config.integer(_LEAST_LAG), config.integer(_MOST_LAG)
     if least > most:
-        return f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
-    if config.boolean("remote.storage.enable"):
+        return f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
+    if config.boolean(_REMOTE):
         return (
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
