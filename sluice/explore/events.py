@@ -5,7 +5,7 @@ ends in the coordinator, and a second member or producer is a client of its own.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +14,9 @@ from sluice.broker.controller.controller import RUNNING
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.consumer.member import ConsumerMember
+from sluice.broker.coordinator.group.modern_group import TimerKind
 from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.faults.actions.disks import SlowDisk
 from sluice.broker.faults.requests.fault_execution import FaultExecution
@@ -25,6 +28,7 @@ from sluice.embedded.broker import CLIENT_ID
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.entities import reader_of
 from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.operation import DelayedOperation
 
 from .process_loop import ProcessLoop
 from .processes import Processes
@@ -84,24 +88,22 @@ def start_second(hit: Hit) -> bool:
 
 def expire_session(hit: Hit) -> bool:
     """End the session of the client's member, as if its heartbeats were missing."""
-    for group, member in [*_memberships(hit)]:
-        if member.session is not None and member.session.force_complete():
-            member.session.on_expiration()
-            if member.member_id not in group.members:
+    for membership in [*_memberships(hit)]:
+        session = membership.session
+        if session is not None and session.force_complete():
+            session.on_expiration()
+            if membership.member_id not in membership.group.members:
                 return True
     return False
 
 
 def rebalance(hit: Hit) -> bool:
     """Let a second member join the client's group, and leave it."""
-    for group, _ in _memberships(hit):
-        if group.subscribed_topics and group.protocol_name:
-            config = {
-                "group.id": group.group_id,
-                "partition.assignment.strategy": group.protocol_name,
-                "enable.auto.commit": "false",  # it processes nothing
-            }
-            _start(hit, _join_and_leave(_config(hit) | config, sorted(group.subscribed_topics)))
+    for membership in _memberships(hit):
+        if membership.topics:
+            # It processes nothing.
+            config = {"group.id": membership.group.group_id, "enable.auto.commit": "false", **membership.protocol}
+            _start(hit, _join_and_leave(_config(hit) | config, sorted(membership.topics)))
             return True
     return False
 
@@ -190,16 +192,43 @@ def _named(hit: Hit) -> tuple[Sequence[tuple[str, int]], Sequence[str], Sequence
     return places, groups, [each for each in ids if each]
 
 
-def _memberships(hit: Hit) -> Iterator[tuple[ClassicGroup, ClassicMember]]:
-    """Yield the groups of the client, and its members."""
+class _Membership(NamedTuple):
+    """A member of a group.
+
+    session: its timer; None if the member has none now
+    topics, protocol: what another member subscribes to, and the config with which it joins by the classic protocol
+    """
+
+    group: ClassicGroup | ConsumerGroup
+    member_id: str
+    session: DelayedOperation | None
+    topics: Collection[str]
+    protocol: dict[str, str]
+
+
+def _memberships(hit: Hit) -> Iterator[_Membership]:
+    """Yield the client's memberships in groups."""
     session = hit.execution.ctx.session
     for broker in hit.server.brokers.values():
         groups = Broker.groups.if_made(broker)
         for group in () if groups is None else groups.groups.values():
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    if (member.client_id, member.client_host) == (session.client_id, session.client_host):
-                        yield group, member
+            if not isinstance(group, ClassicGroup | ConsumerGroup):
+                continue
+            for member in group.members.values():
+                if (member.client_id, member.client_host) == (session.client_id, session.client_host):
+                    yield _membership(group, member)
+
+
+def _membership(group: ClassicGroup | ConsumerGroup, member: ClassicMember | ConsumerMember) -> _Membership:
+    member_id = member.member_id
+    if isinstance(member, ConsumerMember):
+        assert isinstance(group, ConsumerGroup)
+        timer = group.timers.get((TimerKind.SESSION, member_id))
+        return _Membership(group, member_id, timer, member.subscribed_topic_names, {})
+    assert isinstance(group, ClassicGroup)
+    topics = (group.subscribed_topics or ()) if group.protocol_name else ()
+    protocol = {"partition.assignment.strategy": group.protocol_name or ""}
+    return _Membership(group, member_id, member.session, topics, protocol)
 
 
 def _config(hit: Hit) -> dict[str, str]:

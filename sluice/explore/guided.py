@@ -17,14 +17,16 @@ import msgspec
 
 from .execution import Outcome, Schedule
 from .history import Point
-from .injection import KINDS, Injection
+from .injection import HEARTBEATS, KINDS, Injection
 
 _MOST_INJECTIONS = 3
 # The numbers of failures of successive runs: several at once hide what one alone does.
 _INJECTIONS = (3, 2, 3, 1)
 _ORDERS = 5  # one of so many runs has another order of events
 # Weights of APIs: those with which an application reads, writes and commits. Others have half of a Heartbeat's.
-_APIS = {"Produce": 3.0, "OffsetCommit": 3.0, "TxnOffsetCommit": 3.0, "EndTxn": 3.0, "Fetch": 2.0, "Heartbeat": 1.0}
+_APIS = {"Produce": 3.0, "OffsetCommit": 3.0, "TxnOffsetCommit": 3.0, "EndTxn": 3.0, "Fetch": 2.0} | dict.fromkeys(
+    HEARTBEATS, 1.0
+)
 _OTHER_API = 0.5
 # Weights of kinds: clients themselves handle most of the other failures.
 _KINDS = dict.fromkeys(
@@ -54,7 +56,6 @@ class Guided:
         self._failures = failures
         self._random = Random(seed)  # noqa: S311  (repeatable on purpose)
         self._states = {*first.states}
-        self._members = {each.client_id for each in first.points if each.api == "JoinGroup"}
         self._bases = [_Base(Schedule(), _places(first.points), 1)]
         self._number = 0
         self._uses: Counter[tuple[str, ...]] = Counter()  # of a kind of failure, at an API, place or state
@@ -116,12 +117,9 @@ class Guided:
 
     def _can_hit(self, kind: str, place: Place, base: _Base) -> bool:
         client_id, api, _ = place
-        is_possible = api in KINDS[kind].apis and (kind, client_id, api) not in self._useless
-        if not is_possible or not KINDS[kind].needs:
-            return is_possible
-        if KINDS[kind].needs == "member":
-            return client_id in self._members
-        return KINDS[kind].needs in base.places[place][0].needs
+        if api not in KINDS[kind].apis or (kind, client_id, api) in self._useless:
+            return False
+        return not KINDS[kind].needs or KINDS[kind].needs in base.places[place][0].needs
 
     def _score(self, kind: str, place: Place) -> float:
         client_id, api, _ = place

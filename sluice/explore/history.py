@@ -14,6 +14,7 @@ from zlib import crc32
 from sluice.journal_events import AnyEvent, BrokerState, Event, GroupState, LeaderChange, Request, TransactionState
 
 _COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
+_JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
 _NO_PREVIOUS = "its start"
 
 
@@ -24,7 +25,7 @@ class Point(NamedTuple):
     nth: its number among the requests of this client to this API, from 1
     previous: API of the client's previous request
     state: hash of the state of the cluster when it was handled
-    needs: what a failure at it may need: an application, a transaction
+    needs: what a failure at it may need: an application, a member of a group, a transaction
     seq, at_s: its place in the journal, and its time in seconds since the start of the run
     """
 
@@ -59,6 +60,7 @@ class History:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._previous: dict[str, str] = {}
         self._last: dict[str, str] = {}
+        self._members: set[str] = set()  # client ids
         for begins, event in _in_order(events):
             if not isinstance(event, Request):
                 self._add_event(event)
@@ -67,6 +69,8 @@ class History:
                     self._add_point(event)
                 else:
                     self._change(_changes(event))
+                    if event.api in _JOINS and not any(event.error_codes):
+                        self._members.add(event.client_id)
 
     def _add_point(self, request: Request) -> None:
         client, api = request.client_id, request.api
@@ -79,7 +83,7 @@ class History:
                 self._counts[client, api],
                 previous,
                 self._hash,
-                _needs(request),
+                _needs(request, is_member=client in self._members),
                 request.seq,
                 self._at_s(request.started_ns),
             )
@@ -137,10 +141,10 @@ def _in_order(events: Iterable[AnyEvent]) -> Iterator[tuple[bool, AnyEvent]]:
     return ((begins, event) for _, _, begins, event in moments)
 
 
-def _needs(request: Request) -> frozenset[str]:
+def _needs(request: Request, *, is_member: bool) -> frozenset[str]:
     # Applications have hosts of their own; the program itself runs on that of the brokers.
     is_application = not request.peer.startswith("127.")
-    found = {"application": is_application, "transaction": bool(request.transactional_id)}
+    found = {"application": is_application, "member": is_member, "transaction": bool(request.transactional_id)}
     return frozenset(name for name, is_met in found.items() if is_met)
 
 

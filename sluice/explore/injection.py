@@ -46,14 +46,16 @@ class Kind(NamedTuple):
     needs: str = ""
 
 
-_GROUP = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch"})
+# Of the classic protocol of groups, and of KIP-848.
+HEARTBEATS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
+_GROUP = HEARTBEATS | {"JoinGroup", "SyncGroup", "OffsetCommit", "OffsetFetch"}
 _TRANSACTION = frozenset({"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"})
 _RECORDS = frozenset({"Produce", "Fetch"})
 _ALL = _GROUP | _TRANSACTION | _RECORDS | {"ListOffsets", "FindCoordinator"}
 # Requests of a client that works; the others are those of its start.
-_WORK = frozenset({"Fetch", "Produce", "OffsetCommit", "Heartbeat"}) | _TRANSACTION
+_WORK = HEARTBEATS | {"Fetch", "Produce", "OffsetCommit"} | _TRANSACTION
 # Requests after which a client has done something that it may do again.
-CHANGES = frozenset({"Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "JoinGroup", "Heartbeat"})
+CHANGES = HEARTBEATS | {"Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "JoinGroup"}
 
 KINDS: Mapping[str, Kind] = {
     "response-lost": Kind("is handled, but its connection is closed without a response", _ALL, Close("after")),

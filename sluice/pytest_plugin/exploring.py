@@ -30,7 +30,9 @@ def run_explored(item: pytest.Function, mark: pytest.Mark) -> None:
 
         jobs = config.getoption("kafka_explore_jobs") if chosen.replayed is None else 1
         with evaluating(program, chosen.options, jobs) as evaluate:
-            succeeded(program, chosen, Explored(item.originalname, parameters), evaluate)
+            values = item.callspec.params if hasattr(item, "callspec") else {}
+            fixtures = [name for name in parameters if name not in values]
+            succeeded(program, chosen, Explored(item.originalname, fixtures, values), evaluate)
     except SluiceError as error:
         raise pytest.fail.Exception(
             f"kafka_explore: {str(error).removeprefix('kafka_explore: ')}", pytrace=False

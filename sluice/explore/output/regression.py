@@ -1,7 +1,8 @@
 """A test that repeats a run without a search, as Python text."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import NamedTuple
 
 import msgspec
@@ -17,10 +18,12 @@ class Explored(NamedTuple):
 
     name: name of the function
     parameters: parameters of a test; none for the program of a call of `explore`
+    values: values of other parameters, of `pytest.mark.parametrize`
     """
 
     name: str
     parameters: Sequence[str] = ()
+    values: Mapping[str, object] = {}
 
     @classmethod
     def of_program(cls, program: object) -> "Explored":
@@ -36,20 +39,28 @@ def regression_test(test: Explored, schedule: Schedule, options: Options) -> str
     if not test.parameters:
         texts = [test.name, given.pop("replay"), *(f"{key}={value}" for key, value in given.items())]
         return f"def {name if name.startswith('test') else f'test_{name}'}():\n{_call('    replay', texts)}\n"
+    values = [f"{name}={_source(value)}" for name, value in test.values.items()]
     return (
         f"{_call('@pytest.mark.kafka_explore', [f'{key}={value}' for key, value in given.items()])}\n"
         f"async def {name}({', '.join(test.parameters)}):\n"
-        f"    await {test.name}({', '.join(test.parameters)})\n"
+        f"    await {test.name}({', '.join([*test.parameters, *values])})\n"
     )
 
 
 def regression_file(test: Explored, module: str, schedule: Schedule, options: Options) -> str:
     """Return a file with the test of a test in a module."""
     names = sorted(_names(options.invariants))
-    own = [f"from {module} import {test.name} as explored"]
+    own = [*_of_module(test.values.values(), module), f"from {module} import {test.name} as explored"]
     lines = ["import pytest", "", *(f"from {of} import {name}" for of, name in names), *own, "", "", ""]
     text = regression_test(test, schedule, options)
     return "\n".join(lines) + text.replace(f"    await {test.name}(", "    await explored(")
+
+
+def _of_module(values: Iterable[object], module: str) -> Iterator[str]:
+    """Yield the imports of functions and classes of a module."""
+    for value in values:
+        if isinstance(value, FunctionType | type) and value.__module__ == module:
+            yield f"from {module} import {value.__name__}"
 
 
 def repeated(schedule: Schedule) -> str:
@@ -75,6 +86,8 @@ def _changed(struct: msgspec.Struct, but: str = "") -> dict[str, object]:
 def _source(value: object) -> str:
     """Return the Python text of a value."""
     match value:
+        case FunctionType() | type():
+            return value.__name__
         case str():
             return json.dumps(value, ensure_ascii=False)
         case msgspec.Struct():

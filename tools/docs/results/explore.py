@@ -66,7 +66,7 @@ def _client(example: Example, file: str) -> Iterator[str]:
     yield from ("", f"## With {client}", "", "The naive program:", "")
     yield from _code(naive, *_helpers(example, naive))
     name = f"{file}::{example.test.__name__}[{naive.__name__}]"
-    yield from ("", "To search for what breaks it:", "", "```sh", f"pytest '{name}'", "```", "")
+    yield from ("", "To search for what breaks it:", "", "```sh", f"sluice explore '{name}'", "```", "")
     many = len(found.replay)
     yield f"A search finds {'this failure' if many == 1 else f'these {many} failures'}:"
     yield ""

@@ -1,6 +1,7 @@
 """Each kind of failure at each API: it hits, what the client receives, and what happens."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,14 @@ from sluice.explore import Run
 from sluice.explore.execution import Options, Outcome, Schedule, execute
 from sluice.explore.injection import KINDS, Injection
 from sluice.journal_events import Request
+from sluice.protocol.apis import api_of
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from tests.support.wire import frame, read_response
 
+NEW = "ConsumerGroupHeartbeat"
 LOST, FINE = "no response", "no error"
 # What the client receives, in place of a response without an error.
 RECEIVES = {
@@ -33,7 +40,7 @@ IN_A_CELL = {
     ("producer-fenced", "TxnOffsetCommit"): "INVALID_PRODUCER_EPOCH",
     **{
         ("session-expired", api): "UNKNOWN_MEMBER_ID"
-        for api in ("Heartbeat", "OffsetCommit", "SyncGroup", "TxnOffsetCommit")
+        for api in ("ConsumerGroupHeartbeat", "Heartbeat", "OffsetCommit", "SyncGroup", "TxnOffsetCommit")
     },
 }
 # What happens then, and an API at which this is seen.
@@ -49,6 +56,11 @@ HAPPENS = {
     "broker-killed": ("Produce", "broker 1 is running"),
     "broker-power-lost": ("Produce", "broker 1 is running"),
     "producer-fenced": ("Produce", "transaction shop is CompleteAbort"),
+}
+# The same in a group of KIP-848.
+HAPPENS_IN_NEW_GROUP = {
+    "session-expired": "group shop is Empty with 0 members",
+    "rebalance": "group shop is Reconciling with 2 members",
 }
 # Clients of Kafka 4 have no requests to add partitions and groups to a transaction.
 OLD = frozenset(("AddPartitionsToTxn", "AddOffsetsToTxn"))
@@ -93,13 +105,54 @@ async def copying(run: Run, received: list[Request]) -> None:
     received[:] = run.broker.journal.requests(client_id="shop")
 
 
+async def heartbeating(run: Run, received: list[Request]) -> None:
+    """Run an application that is a member of a group of KIP-848."""
+    await run.broker.cluster.create_topic("in", assignments={0: [1, 2, 3]})
+    ended = asyncio.Event()
+
+    async def call(host: str, port: int, request: Message, version: int) -> Any:
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            writer.write(frame(request, version, client_id="shop"))
+            response = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+        finally:
+            writer.close()
+        return read_response(memoryview(response), api_of(type(request)).key, version)
+
+    async def application() -> None:
+        try:
+            host, port = run.broker.bootstrap.split(",")[0].split(":")
+            found = await call(host, int(port), FindCoordinatorRequest(coordinator_keys=["shop"]), 6)
+            (coordinator,) = found.coordinators
+            join: dict[str, Any] = {
+                "rebalance_timeout_ms": 60_000,
+                "subscribed_topic_names": ["in"],
+                "topic_partitions": [],
+            }
+            epoch = 0
+            for _ in range(4):
+                member = ConsumerGroupHeartbeatRequest(group_id="shop", member_id="A", member_epoch=epoch, **join)
+                epoch, join = (await call(coordinator.host, coordinator.port, member, 1)).member_epoch, {}
+                await asyncio.sleep(1)
+        except (OSError, EOFError):
+            pass  # the connection was closed
+        finally:
+            ended.set()
+
+    run.start(application)
+    await ended.wait()
+    await asyncio.sleep(20)
+    received[:] = run.broker.journal.requests(client_id="shop")
+
+
 def received_at(kind: str, api: str) -> tuple[Outcome, str]:
     """Return the outcome of a run with a failure, and what the client received."""
-    nth = 2 if api == "JoinGroup" else 1  # the first one has no member id
+    nth = 2 if api in ("JoinGroup", NEW) else 1  # before the first one, there is no member
+    program = heartbeating if api == NEW else copying
     received: list[Request] = []
     config = {"sluice.kafka.release": "kafka-3.9"} if api in OLD else {}
     schedule = Schedule((Injection(kind, "shop", api, nth),))
-    outcome = execute(lambda run: copying(run, received), schedule, Options(config=config))
+    outcome = execute(lambda run: program(run, received), schedule, Options(config=config))
     of_api = sorted((each.started_ns, each.seq, each) for each in received if each.api == api)
     request = of_api[nth - 1][-1]
     codes = [ErrorCode(code).name for code in request.error_codes if code]
@@ -112,5 +165,7 @@ def test_failure_at_a_request(kind: str, api: str) -> None:
     assert not outcome.missed
     assert received == IN_A_CELL.get((kind, api), RECEIVES.get(kind, FINE))
     shown_at, text = HAPPENS.get(kind, ("", ""))
+    if api == NEW:
+        shown_at, text = api, HAPPENS_IN_NEW_GROUP.get(kind, "")
     if api == shown_at:
         assert any(text in what for _, what in outcome.happened), outcome.happened

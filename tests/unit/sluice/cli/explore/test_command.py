@@ -127,6 +127,19 @@ def test_search_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.stdout.startswith("no failure found: 3 runs, ")
 
 
+def test_case_of_a_parametrized_test_is_explored_and_repeated() -> None:
+    code = (
+        ORDERS.replace("(kafka_run)", "(kafka_run, topic)")
+        .replace('"orders"', "topic")
+        .replace("[AtLeastOnce(topic)]", "[]")
+    )
+    code = code.replace("async def test", '@pytest.mark.parametrize("topic", ["other", "orders"])\nasync def test', 1)
+    code = code.replace("invariants=[]", 'invariants=[AtLeastOnce("orders")]')
+    found = run(code, "--write-test", "test_found.py", test="test_orders[orders]")
+    assert found.exit_code == 1, found.output
+    assert 'await explored(kafka_run, topic="orders")' in Path("test_found.py").read_text(encoding="utf-8")
+
+
 # -- wrong input -------------------------------------------------------------------------------------------------------
 
 RUN = "async def test_orders(kafka_run): ...\n"
@@ -152,6 +165,10 @@ FILES = {
     "a skipped module": (
         "import pytest\npytest.importorskip('no_such')",
         "{}:2: cannot import: Skipped: could not import 'no_such'",
+    ),
+    "a parametrized test without its case": (
+        "import pytest\n@pytest.mark.parametrize('n', [1, 2])\nasync def test_orders(kafka_run, n): ...",
+        "{}::test_orders: unknown test; expected one of test_orders[1], test_orders[2]",
     ),
     "a wrong name in the mark": (
         MARK.format("rins=3"),

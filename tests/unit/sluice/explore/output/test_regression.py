@@ -77,5 +77,12 @@ def test_file_has_the_imports() -> None:
     compile(found, "test", "exec")
 
 
+def test_values_of_a_parametrized_test_are_imported() -> None:
+    test = Explored("test_orders", ["kafka_run"], {"application": test_file_has_the_imports, "most": 3})
+    found = regression_file(test, __name__, Schedule((KILL,)), Options())
+    assert f"from {__name__} import test_file_has_the_imports\nfrom {__name__} import test_orders as expl" in found
+    assert found.endswith("    await explored(kafka_run, application=test_file_has_the_imports, most=3)\n")
+
+
 def test_program_without_a_name() -> None:
     assert Explored.of_program(lambda run: run) == Explored("program")
