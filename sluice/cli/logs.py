@@ -1,5 +1,6 @@
 """Log lines on stderr as `text` or `json`, one per event. Fields come from a record's `extra`."""
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -57,8 +58,6 @@ def _quote(value: object) -> str:
 
 def _json(value: object) -> str:
     """Escape everything but ASCII: lines may contain text from clients."""
-    import json  # not at the top: its import takes 1.4 % of a start
-
     return json.dumps(value, default=str)
 
 

@@ -4,10 +4,8 @@ A command's module is imported on use, so that `sluice serve` does not load the 
 exit code 2 for wrong usage, 1 for other failures.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Never
 
 import click
 from click.shell_completion import CompletionItem
@@ -94,12 +92,6 @@ def _errors_in_one_line() -> Iterator[None]:
         raise
     except click.UsageError as error:
         raise usage_error(error) from None
-
-
-def fail(error: SluiceError) -> Never:
-    shown = click.UsageError(str(error)) if isinstance(error, ConfigError) else click.ClickException(str(error))
-    shown.show()
-    sys.exit(shown.exit_code)
 
 
 @click.group(cls=Sluice, summaries=COMMANDS, modules=MODULES)

@@ -52,7 +52,7 @@ DEFER = {
         "protocol.codec.compile",
     ),
     "sluice.faults describes rules without asyncio": ("broker.faults.actions.connections",),
-    "commands: `serve` starts without click, and their completion runs at every Tab": (
+    "commands: their completion runs at every Tab": (
         "__main__", "cli.audit.command", "cli.audit.run", "cli.completion_values", "cli.faults.command",
         "cli.quota.command",
     ),

@@ -13,7 +13,7 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.logs import set_up_logging
 from sluice.cli.options import override_option
 from sluice.cli.serve.command import admin_port_option, log_format_option, seed_option
-from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
+from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stop_at_signals
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, read_file
 from sluice.errors import ConfigError
@@ -110,8 +110,8 @@ def proxy(
     random = Random(SystemRandom().randrange(SEEDS) if seed is None else seed)  # noqa: S311  (runs are repeatable)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         stop = asyncio.Event()
-        with stopped_by_signals(runner.get_loop(), stop.set):
-            runner.run(_run(options, config, admin_port, random, stop))
+        stop_at_signals(runner.get_loop(), stop.set)
+        runner.run(_run(options, config, admin_port, random, stop))
 
 
 def _patterns(text: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sluice.broker.scenarios.report import RunReport, StepDone
 from sluice.broker.scenarios.run import Run
 from sluice.broker.scenarios.timeline import broker_properties
 from sluice.cli.logs import set_up_logging
-from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stopped_by_signals
+from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stop_at_signals
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
 from sluice.web import load as load_page
@@ -54,9 +54,9 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
-    with stopped_by_signals(loop, run.stop):
-        print_ready(server)  # after the initial topics of the scenario exist
-        await run.wait()
+    stop_at_signals(loop, run.stop)
+    print_ready(server)  # after the initial topics of the scenario exist
+    await run.wait()
     report = run.report()
     await server.stop()
     return report

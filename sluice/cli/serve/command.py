@@ -1,4 +1,4 @@
-"""The options of `sluice serve` for click (see arguments.py)."""
+"""`sluice serve`."""
 
 import click
 
@@ -6,22 +6,21 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.options import override_option
 from sluice.config.property_table import AS_RELEASES, MOST_BROKERS
 
-from .arguments import LOG_FORMATS, ServeArguments
-from .run import run_broker
+from .run import listener_pairs, run_broker
 
 # A proxy has these, too.
 admin_port_option = click.option(
     "--admin-port",
     type=Integer(0, 65535),
-    default=ServeArguments().admin_port,
+    default=9644,
     show_default=True,
     help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
 )
 seed_option = click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
 log_format_option = click.option(
     "--log-format",
-    type=click.Choice(LOG_FORMATS),
-    default=ServeArguments().log_format,
+    type=click.Choice(["text", "json"]),
+    default="text",
     show_default=True,
     help="Format of log lines on stderr.",
 )
@@ -79,8 +78,8 @@ def serve(
 
     Prints one line when it accepts connections: "ready" and a JSON object with its addresses.
     """
-    run_broker(
-        ServeArguments(
-            host, port, brokers, racks, admin_port, config_file, release, overrides, seed, log_format, data_dir
-        )
-    )
+    of_release = [] if release is None else [f"sluice.kafka.release={release}", f"quota.profile={release}"]
+    pairs = [*of_release, *overrides, *listener_pairs(host, port)]
+    named = {"sluice.brokers": brokers, "broker.rack": racks, "log.dirs": data_dir}
+    pairs += [f"{name}={value}" for name, value in named.items() if value is not None]
+    run_broker(config_file, pairs, admin_port, seed, log_format)

@@ -1,7 +1,4 @@
-"""Run brokers in the foreground until a signal arrives.
-
-All imports here delay the first response, so click is not among them.
-"""
+"""Run brokers in the foreground until a signal arrives."""
 
 import asyncio
 import gc
@@ -9,10 +6,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
-from socket import socketpair
 
 import msgspec
 
@@ -24,35 +19,28 @@ from sluice.clock import LoopClock
 from sluice.config.broker_config import Config, address_of
 from sluice.web import load as load_page
 
-from .arguments import ServeArguments
-
 log = logging.getLogger("sluice.cli")
 
 # Python versions whose `transport.writelines` never pauses its protocol (CVE-2024-12254): from, fixed in.
 _WRITELINES_BUG = (((3, 12, 0), (3, 12, 9)), ((3, 13, 0), (3, 13, 2)))
-_STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
 # Short enough to type a seed from a log line.
 SEEDS = 2**32
 
 
-def run_broker(arguments: ServeArguments) -> None:
+def run_broker(
+    config_file: str | None, pairs: Sequence[str], admin_port: int, seed: int | None, log_format: str
+) -> None:
     """Run until SIGINT or SIGTERM. Raises SluiceError or ConfigError."""
-    set_up_logging(arguments.log_format)
-    pairs = [*_as_release(arguments.release), *arguments.overrides, *listener_pairs(arguments.host, arguments.port)]
-    if arguments.brokers is not None:
-        pairs.append(f"sluice.brokers={arguments.brokers}")
-    if arguments.racks is not None:
-        pairs.append(f"broker.rack={arguments.racks}")
-    if arguments.data_dir is not None:
-        pairs.append(f"log.dirs={arguments.data_dir}")
-    config = Config.load(arguments.config_file, pairs, os.environ)
+    set_up_logging(log_format)
+    config = Config.load(config_file, pairs, os.environ)
     for warning in config.warnings:
         log.warning(warning)
-    seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
+    if seed is None:
+        seed = SystemRandom().randrange(SEEDS)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         stop = asyncio.Event()
-        with stopped_by_signals(runner.get_loop(), stop.set):
-            runner.run(_serve(config, arguments.admin_port, seed, stop))
+        stop_at_signals(runner.get_loop(), stop.set)
+        runner.run(_serve(config, admin_port, seed, stop))
 
 
 def listener_pairs(host: str | None, port: int | None) -> list[str]:
@@ -64,10 +52,6 @@ def listener_pairs(host: str | None, port: int | None) -> list[str]:
     return [f"listeners=PLAINTEXT://{address}:{9092 if port is None else port}"]
 
 
-def _as_release(release: str | None) -> list[str]:
-    return [] if release is None else [f"sluice.kafka.release={release}", f"quota.profile={release}"]
-
-
 async def _serve(config: Config, admin_port: int, seed: int, stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     random = Random(seed)  # noqa: S311  (runs are repeatable)
@@ -76,7 +60,6 @@ async def _serve(config: Config, admin_port: int, seed: int, stop: asyncio.Event
     print_ready(server)
     # Full collections can skip the objects of the start.
     gc.freeze()
-    gc.enable()
     page = f"{_admin(server)}/"
     log.info("started", extra={"seed": seed, "quota_profile": config.text("quota.profile"), "page": page})
     release = config.text("sluice.kafka.release")
@@ -96,30 +79,10 @@ def has_writelines_bug(version: tuple[int, int, int]) -> bool:
     return any(since <= version < fixed for since, fixed in _WRITELINES_BUG)
 
 
-@contextmanager
-def stopped_by_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` in the loop at SIGINT and SIGTERM.
-
-    The numbers of signals arrive on a socket, which ends the loop's wait: if a signal came just before it, a handler
-    alone would run after the wait. `add_signal_handler` does the same, but imports inspect.
-    """
-    received, written = socketpair()
-
-    def read() -> None:
-        if not _STOPS.isdisjoint(received.recv(4096)):
-            stop()
-
-    with received, written:
-        written.setblocking(False)
-        loop.add_reader(received, read)
-        signal.set_wakeup_fd(written.fileno())
-        for number in _STOPS:
-            signal.signal(number, lambda *_: None)  # numbers arrive only of signals with a handler
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(-1)
-            loop.remove_reader(received)
+def stop_at_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Call `stop` in the loop at SIGINT and SIGTERM."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
 
 
 def print_ready(server: BrokerProcess) -> None:
