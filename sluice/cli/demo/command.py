@@ -19,15 +19,15 @@ from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
+from sluice.embedded.sync_broker import SyncBroker
 from sluice.errors import SluiceError
 
-from .broker import DemoBroker, running_broker
+from .metrics import read_metrics
 from .screen import Screen, open_screen, print_summary
 from .trace import FETCH, PRODUCE, Client, Trace
 from .verdict import SHORTEST_S, Result, as_json, bursts_within, judge
 
-_OVERRIDES = ("quota.producer.default=1M", "quota.producer.override=gold:4M", "quota.consumer.default=2M")
-_JOURNAL = "sluice.journal.events=16384"  # for the web page
+_QUOTAS = {"quota.producer.default": "1M", "quota.producer.override": "gold:4M", "quota.consumer.default": "2M"}
 _TICK_S = 0.25  # four updates a second cost a percent of a core
 _TICKS_PER_SCRAPE = 4  # once a second: the broker's metrics change no faster
 _WAIT_FOR_BURST_MS = 3000.0  # for a last cycle that is nearly complete
@@ -68,7 +68,7 @@ def demo(seconds: int, output_format: str) -> None:
 
 
 def _clients() -> list[Client]:
-    config = Config.load(overrides=_OVERRIDES)
+    config = Config.of(_QUOTAS)
     produce, fetch = config.rate("quota.producer.default"), config.rate("quota.consumer.default")
     assert produce is not None
     assert fetch is not None
@@ -99,26 +99,27 @@ async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[l
     for number in (signal.SIGTERM, signal.SIGHUP):  # asyncio handles SIGINT
         loop.add_signal_handler(number, task.cancel)
     clock = LoopClock(loop)
-    async with running_broker((*_OVERRIDES, _JOURNAL)) as broker:
+    with SyncBroker(config=_QUOTAS, admin_port=0) as broker:  # in its own thread, and without the environment's KAFKA_*
+        admin = str(broker.admin)
         # The first scrape loads the broker's HTTP stack, which must not happen during the first burst.
-        await broker.scrape()
+        await asyncio.to_thread(read_metrics, admin)
         started_ms = clock.monotonic_ms()
         tasks = {asyncio.create_task(RUN[client.name](client, broker.bootstrap, clock)): client for client in clients}
         try:
-            where = f"broker at {broker.bootstrap}, page at {broker.page}"
+            where = f"broker at {broker.bootstrap}, page at {admin}/"
             with open_screen(console, clients, where, started_ms, seconds) as screen:
-                await _watch(tasks, broker, clock, screen, partial(_is_over, clients, started_ms, seconds))
+                await _watch(tasks, admin, clock, screen, partial(_is_over, clients, started_ms, seconds))
         finally:
             for running in tasks:
                 running.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        scrape = await broker.scrape()
+        scrape = await asyncio.to_thread(read_metrics, admin)
     return [judge(client, scrape.throttle_s(client.kind, client.name)) for client in clients], started_ms
 
 
 async def _watch(
     tasks: Mapping["asyncio.Task[None]", Client],
-    broker: DemoBroker,
+    admin: str,
     clock: LoopClock,
     screen: Screen,
     is_over: Callable[[float], bool],
@@ -127,7 +128,7 @@ async def _watch(
     tick = 0
     while not is_over(clock.monotonic_ms()):
         if tick % _TICKS_PER_SCRAPE == 0:
-            scrape = await broker.scrape()
+            scrape = await asyncio.to_thread(read_metrics, admin)
         screen.show(scrape, clock.monotonic_ms())
         tick += 1
         ended, _ = await asyncio.wait(tasks, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from .broker import Scrape
+from .metrics import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 

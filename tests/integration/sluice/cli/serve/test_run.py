@@ -8,7 +8,7 @@ from threading import Timer, get_ident
 import pytest
 
 from sluice.broker.network.fair_selector import FairLoop
-from sluice.cli.serve.run import stopped_by_signals
+from sluice.cli.serve.run import stop_at_signals
 
 _UNTIL_THE_LOOP_WAITS_S = 0.1
 _GIVES_UP_AFTER_S = 30
@@ -34,9 +34,9 @@ def test_signal_ends_a_wait_that_it_does_not_interrupt(number: signal.Signals) -
         loop.stop()
 
     sender = Timer(_UNTIL_THE_LOOP_WAITS_S, lambda: signal.pthread_kill(get_ident(), number))
-    with stopped_by_signals(loop, partial(end, "signal")):
-        loop.call_soon(sender.start)
-        loop.call_later(_GIVES_UP_AFTER_S, end, "timeout")
-        loop.run_forever()
+    stop_at_signals(loop, partial(end, "signal"))
+    loop.call_soon(sender.start)
+    loop.call_later(_GIVES_UP_AFTER_S, end, "timeout")
+    loop.run_forever()
     loop.close()
     assert ended_by == ["signal"]

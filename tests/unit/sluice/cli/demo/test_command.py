@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from sluice.cli.demo import command as demo_module
-from sluice.cli.demo.broker import DemoBroker, Scrape
+from sluice.cli.demo.metrics import Scrape
 from sluice.cli.demo.screen import open_screen
 from sluice.cli.demo.trace import PRODUCE, Client, Trace
 from sluice.cli.demo.verdict import Result
@@ -113,15 +113,15 @@ class TestAClientThatEnds:
                 raise error
 
         async def main() -> None:
-            broker, clock = DemoBroker("", ""), LoopClock(asyncio.get_running_loop())
+            clock = LoopClock(asyncio.get_running_loop())
             tasks = {asyncio.create_task(client()): Client("bronze", "", PRODUCE, 1e6, Trace())}
             with open_screen(Console(quiet=True), [], "", 0.0, 35) as screen:
-                await demo_module._watch(tasks, broker, clock, screen, lambda _: False)
+                await demo_module._watch(tasks, "", clock, screen, lambda _: False)
 
         asyncio.run(main())
 
     @pytest.mark.parametrize("error", [OSError("no route"), None], ids=["by an error", "by itself"])
     def test_failed_client_ends_the_demo(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
-        monkeypatch.setattr(DemoBroker, "_scrape", lambda self: Scrape(""))
+        monkeypatch.setattr(demo_module, "read_metrics", lambda admin: Scrape(""))
         with pytest.raises(SluiceError, match=f"^bronze ended: {re.escape(repr(error))}$"):
             self._watch(error)

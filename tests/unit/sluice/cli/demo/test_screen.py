@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from sluice.cli.demo.broker import Scrape
+from sluice.cli.demo.metrics import Scrape
 from sluice.cli.demo.screen import live_table, open_screen, print_summary, progress_line
 from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Cycles, Exchange, Trace
 from sluice.cli.demo.verdict import Result
