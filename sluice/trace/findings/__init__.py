@@ -1,1 +1,1 @@
-"""What a reader of a trace should look at, computed from events; one module per finding."""
+"""What a reader of a trace should look at, computed from events; a module per subject."""

@@ -8,46 +8,44 @@ the failed assertion is one severity higher. The first finding of a failed test 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from .brokers import broker_states, elections, leaders_moved
 from .clients import connections_refused, lost_events, no_requests, nothing_produced, unclosed_client
-from .cluster import broker_states, elections, leaders_moved, rule_hits, rule_never_fired, scenario_steps, transactions
-from .groups import acquisition_timeouts, commit_went_back, member_lost, nothing_read, rebalance_loop, without_offsets
+from .consumers import nothing_read, without_offsets
+from .errors import authorization_failed, not_retriable, unknown_topic
+from .faults import rule_hits, rule_never_fired, scenario_steps
+from .groups import acquisition_timeouts, commit_went_back, rebalance_loop
 from .history import Found, History, grouped
-from .requests import (
-    authorization_failed,
-    not_retriable,
-    retries_ended,
-    slow_response,
-    throttled,
-    unanswered,
-    unknown_topic,
-)
+from .members import member_lost
+from .responses import slow_response, throttled, unanswered
+from .retries_ended import retries_ended
+from .transactions import transactions
 
 FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
-    no_requests.find,
-    connections_refused.find,
-    authorization_failed.find,
-    unknown_topic.find,
-    rule_never_fired.find,
-    scenario_steps.find,
-    elections.find,
-    not_retriable.find,
-    transactions.find,
-    nothing_read.find,
-    nothing_produced.find,
-    without_offsets.find,
-    member_lost.find,
-    rebalance_loop.find,
-    commit_went_back.find,
-    acquisition_timeouts.find,
-    retries_ended.find,
-    unanswered.find,
-    throttled.find,
-    slow_response.find,
-    broker_states.find,
-    unclosed_client.find,
-    rule_hits.find,
-    leaders_moved.find,
-    lost_events.find,
+    no_requests,
+    connections_refused,
+    authorization_failed,
+    unknown_topic,
+    rule_never_fired,
+    scenario_steps,
+    elections,
+    not_retriable,
+    transactions,
+    nothing_read,
+    nothing_produced,
+    without_offsets,
+    member_lost,
+    rebalance_loop,
+    commit_went_back,
+    acquisition_timeouts,
+    retries_ended,
+    unanswered,
+    throttled,
+    slow_response,
+    broker_states,
+    unclosed_client,
+    rule_hits,
+    leaders_moved,
+    lost_events,
 )
 _SEVERITIES = ("error", "warning", "info")
 # Left out if another finding shows all their events.

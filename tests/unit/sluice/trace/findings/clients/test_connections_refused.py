@@ -1,7 +1,7 @@
 """Refused connections."""
 
 from sluice.journal_events import ConnectionRefused
-from sluice.trace.findings.clients.connections_refused import find
+from sluice.trace.findings.clients import connections_refused as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 

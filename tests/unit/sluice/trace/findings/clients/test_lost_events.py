@@ -1,7 +1,7 @@
 """Events that the journal no longer had."""
 
 from sluice.journal_events import Gap
-from sluice.trace.findings.clients.lost_events import find
+from sluice.trace.findings.clients import lost_events as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 

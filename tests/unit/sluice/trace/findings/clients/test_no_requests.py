@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.clients.no_requests import find
+from sluice.trace.findings.clients import no_requests as find
 from tests.support.trace_findings import Make, found
 
 CASES = [

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import TopicPartition
-from sluice.trace.findings.clients.nothing_produced import find
+from sluice.trace.findings.clients import nothing_produced as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

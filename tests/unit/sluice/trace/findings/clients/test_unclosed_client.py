@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.clients.unclosed_client import find
+from sluice.trace.findings.clients import unclosed_client as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import BrokerState
-from sluice.trace.findings.cluster.broker_states import find
+from sluice.trace.findings.brokers import broker_states as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

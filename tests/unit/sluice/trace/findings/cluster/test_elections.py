@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import BrokerState, LeaderChange
-from sluice.trace.findings.cluster.elections import find
+from sluice.trace.findings.brokers import elections as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import LeaderChange
-from sluice.trace.findings.cluster.leaders_moved import find
+from sluice.trace.findings.brokers import leaders_moved as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sluice.journal_events import Fault
-from sluice.trace.findings.cluster.rule_hits import find
+from sluice.trace.findings.faults import rule_hits as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sluice.journal_events import Fault, RuleChange, TopicPartition
-from sluice.trace.findings.cluster.rule_never_fired import find
+from sluice.trace.findings.faults import rule_never_fired as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.journal_events import ScenarioStep
-from sluice.trace.findings.cluster.scenario_steps import find
+from sluice.trace.findings.faults import scenario_steps as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.cluster.transactions import find
+from sluice.trace.findings.transactions import transactions as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
 

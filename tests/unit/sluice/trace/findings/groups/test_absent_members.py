@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.groups.absent_members import absent_members
+from sluice.trace.findings.groups import absent_members
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, history_of
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sluice.journal_events import AcquisitionTimeout
-from sluice.trace.findings.groups.acquisition_timeouts import find
+from sluice.trace.findings.groups import acquisition_timeouts as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 

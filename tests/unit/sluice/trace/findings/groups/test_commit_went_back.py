@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import TopicPartition
-from sluice.trace.findings.groups.commit_went_back import find
+from sluice.trace.findings.groups import commit_went_back as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import Value
-from sluice.trace.findings.groups.member_lost import find
+from sluice.trace.findings.members import member_lost as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
 

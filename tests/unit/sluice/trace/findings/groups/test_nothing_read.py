@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import FetchedRecords, TopicPartition
-from sluice.trace.findings.groups.nothing_read import find
+from sluice.trace.findings.consumers import nothing_read as find
 from tests.support.journals import Journal, fetched
 from tests.support.trace_findings import Make, found, kinds
 

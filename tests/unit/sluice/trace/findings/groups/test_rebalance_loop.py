@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.groups.rebalance_loop import find
+from sluice.trace.findings.groups import rebalance_loop as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

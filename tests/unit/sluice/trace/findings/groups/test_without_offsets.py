@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import TopicPartition
-from sluice.trace.findings.groups.without_offsets import find
+from sluice.trace.findings.consumers import without_offsets as find
 from tests.support.journals import Journal, fetched
 from tests.support.trace_findings import Make, found
 

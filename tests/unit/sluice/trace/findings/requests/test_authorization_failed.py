@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import TopicPartition
-from sluice.trace.findings.requests.authorization_failed import find
+from sluice.trace.findings.errors import authorization_failed as find
 from tests.support.trace_findings import Make, found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.requests.not_retriable import find
+from sluice.trace.findings.errors import not_retriable as find
 from tests.support.trace_findings import Make, found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.requests.retries_ended import find
+from sluice.trace.findings.retries_ended import retries_ended as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
 

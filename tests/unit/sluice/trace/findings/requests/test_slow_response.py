@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.trace.findings.requests.slow_response import find
+from sluice.trace.findings.responses import slow_response as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

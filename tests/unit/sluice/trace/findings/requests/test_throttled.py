@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import QuotaChange
-from sluice.trace.findings.requests.throttled import find
+from sluice.trace.findings.responses import throttled as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

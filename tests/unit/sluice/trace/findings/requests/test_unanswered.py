@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sluice.journal_events import BrokerState, RuleChange
-from sluice.trace.findings.requests.unanswered import find
+from sluice.trace.findings.responses import unanswered as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found, kinds
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.journal_events import TopicPartition
-from sluice.trace.findings.requests.unknown_topic import find
+from sluice.trace.findings.errors import unknown_topic as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import Make, found
 

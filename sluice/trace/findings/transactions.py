@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from sluice.journal_events import Request, TransactionState
 from sluice.protocol.errors import ErrorCode, name_of
-from sluice.trace.findings.history import Found, History, client_of, duration, grouped, number_value, seqs
 from sluice.trace.model import Severity
+
+from .history import Found, History, client_of, duration, grouped, number_value, seqs
 
 _ABORTS = frozenset({"PrepareAbort", "PrepareEpochFence"})
 FENCED_CODES = frozenset(
@@ -13,7 +14,7 @@ FENCED_CODES = frozenset(
 )
 
 
-def find(history: History) -> Iterator[Found]:
+def transactions(history: History) -> Iterator[Found]:
     for states in grouped(history.of(TransactionState), lambda one: one.transactional_id).values():
         began: TransactionState | None = None
         for state in states:

@@ -1,4 +1,8 @@
-"""Consumers that get no records of a partition: it is empty, they start at its end, or wait for a transaction."""
+"""Consumers that get no records, and groups without committed offsets.
+
+The partition is empty, they start at its end, or wait for a transaction; another group has committed offsets, or the
+group reads and does not commit.
+"""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -6,8 +10,21 @@ from typing import NamedTuple
 
 from sluice.journal_events import NO_ID, FetchedRecords, Request, TransactionState
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import READ_COMMITTED, Found, History, client_of, grouped, listed, number_value
 from sluice.trace.model import Severity
+
+from .history import (
+    NS_PER_S,
+    READ_COMMITTED,
+    Found,
+    History,
+    client_of,
+    duration,
+    grouped,
+    listed,
+    number_value,
+    seqs,
+    topics_of,
+)
 
 _LATEST = -1  # the timestamp in ListOffsets
 _CLOSED = ("CompleteCommit", "CompleteAbort", "Empty", "Dead")
@@ -40,7 +57,7 @@ class _Reader(NamedTuple):
         return sum(read.fetched.bytes for read in self.reads)
 
 
-def find(history: History) -> Iterator[Found]:
+def nothing_read(history: History) -> Iterator[Found]:
     readers = [*_readers(history)]
     yield from _read_from_end(history, readers)
     yield from _not_committed(history, readers)
@@ -141,3 +158,70 @@ def _read_elsewhere(history: History, readers: list[_Reader]) -> Iterator[Found]
         shown = [first.seq, unread[place].seq]
         found = [client, writer, of_client[0].place[0], place[0]]
         yield Found("read-elsewhere", "error", title, text, first.received_ns, shown, found)
+
+
+_COMMITS = ("OffsetCommit", "TxnOffsetCommit")
+_MEMBERS = ("JoinGroup", "ConsumerGroupHeartbeat")
+_LONG_NS = 6 * NS_PER_S  # above Kafka's auto.commit.interval.ms of 5 s
+
+
+def without_offsets(history: History) -> Iterator[Found]:
+    commits = grouped((one for one in history.apis(*_COMMITS) if not has_failed(one)), lambda one: one.group_id)
+    lookups = grouped((one for one in history.apis("OffsetFetch") if not has_failed(one)), lambda one: one.group_id)
+    for group_id, requests in lookups.items():
+        first = requests[0]
+        found = any(one.offset != NO_ID for one in first.partitions)
+        if found or not first.partitions:
+            continue
+        for other, of_other in commits.items():
+            earlier = [one for one in of_other if one.received_ns < first.received_ns]
+            shared = [topic for topic in topics_of(earlier) if topic in topics_of([first])]
+            if other != group_id and shared:
+                yield _another_group(history, group_id, other, first, earlier[-1], shared[0])
+                break
+    yield from _nothing_committed(history, commits, lookups)
+
+
+def _another_group(history: History, group_id: str, other: str, lookup: Request, commit: Request, topic: str) -> Found:
+    client = client_of(lookup)
+    title = f"Group {group_id} has no committed offsets of {topic}, but group {other} has some"
+    text = f"Client {client} fetched the offsets of group {group_id} at {history.when(lookup.received_ns)}. There were "
+    text += "none, so auto.offset.reset applies. Group "
+    text += f"{other} had committed at {history.when(commit.received_ns)}: check the group id."
+    shown = [lookup.seq, commit.seq]
+    names = [client, group_id, other, topic]
+    return Found("group-without-offsets", "warning", title, text, lookup.received_ns, shown, names)
+
+
+def _nothing_committed(
+    history: History, commits: dict[str, list[Request]], lookups: dict[str, list[Request]]
+) -> Iterator[Found]:
+    joins = grouped((one for one in history.apis(*_MEMBERS) if not has_failed(one)), lambda one: one.group_id)
+    for group_id, requests in joins.items():
+        clients = {client_of(one) for one in requests}
+        reads = [
+            one
+            for one in history.apis("Fetch")
+            if client_of(one) in clients
+            and any(each.fetched is not None and each.fetched.bytes for each in one.partitions)
+        ]
+        if not reads or group_id in commits:
+            continue
+        again = [one for one in lookups.get(group_id, ()) if one.received_ns > reads[0].received_ns]
+        if not again and history.end_ns - reads[0].received_ns < _LONG_NS:
+            continue
+        first = reads[0]
+        client = client_of(first)
+        title = f"Group {group_id} reads, but never committed an offset"
+        text = (
+            f"Client {client} got records of {listed(topics_of(reads))} from {history.when(first.received_ns)} on. The "
+        )
+        text += f"group committed nothing within {duration(history.end_ns - first.received_ns)}. "
+        if again:
+            when = history.when(again[0].received_ns)
+            text += f"Client {client_of(again[0])} fetched its offsets at {when}, and found none."
+        else:
+            text += "Its next start reads the same records, or none of them."
+        names = [client, group_id, *topics_of(reads)]
+        severity: Severity = "warning" if again else "info"
+        yield Found("nothing-committed", severity, title, text, first.received_ns, seqs([first, *again[:1]]), names)

@@ -12,18 +12,8 @@ from typing import NamedTuple
 from sluice.journal_events import GroupState, Request
 from sluice.protocol.errors import ErrorCode, name_of
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import (
-    NS_PER_MS,
-    Found,
-    History,
-    client_of,
-    duration,
-    grouped,
-    listed,
-    number_value,
-    seqs,
-    text_value,
-)
+
+from .history import NS_PER_MS, Found, History, client_of, duration, grouped, listed, number_value, seqs, text_value
 
 _FENCED = frozenset(
     {
@@ -65,7 +55,7 @@ class _Member(NamedTuple):
         return next((value for value in values if value >= 0), -1) * NS_PER_MS
 
 
-def find(history: History) -> Iterator[Found]:
+def member_lost(history: History) -> Iterator[Found]:
     members = _members(history)
     for member in members:
         failed = [one for one in member.requests if not one.rule_id and not MEMBER_CODES.isdisjoint(one.error_codes)]

@@ -1,16 +1,19 @@
-"""Requests without a response: no handler answered, or the connection ended first.
+"""Responses that came late or never: throttled, slow and unanswered requests.
 
-Silent for waits that the end of a connection cuts short: a Fetch up to its `max_wait_ms`, and JoinGroup and SyncGroup
-in a rebalance that just began.
+Silent for waits that the client requested or the end of a connection cut short: a Fetch up to its `max_wait_ms`,
+JoinGroup and SyncGroup in a rebalance that just began. Throttles have their own finding.
 """
 
 from collections.abc import Iterator
 
-from sluice.journal_events import BrokerState, Request
+from sluice.journal_events import BrokerState, QuotaChange, Request, Throttle
 from sluice.trace.described import counted
-from sluice.trace.findings.groups.absent_members import absent_members
-from sluice.trace.findings.history import (
+from sluice.trace.model import Severity
+
+from .groups import absent_members
+from .history import (
     NS_PER_MS,
+    NS_PER_S,
     REBALANCE_NS,
     Found,
     History,
@@ -22,21 +25,101 @@ from sluice.trace.findings.history import (
     seqs,
     topics_of,
 )
-from sluice.trace.model import Severity
 
+_LONG_MS = 1_000  # in total: as long as the steps of a test
+_KEYS = {
+    "Produce": "producer_byte_rate",
+    "Fetch": "consumer_byte_rate",
+    "Request": "request_percentage",
+    "ControllerMutation": "controller_mutation_rate",
+}
+
+
+def throttled(history: History) -> Iterator[Found]:
+    throttles = history.of(Throttle)
+    requests = {(one.connection, one.correlation_id): one.seq for one in history.requests if one.throttle_time_ms}
+    for (client, quota), alike in grouped(throttles, lambda one: (client_of(one), one.quota)).items():
+        total_ms = sum(each.throttle_time_ms for each in alike)
+        longest_ms = max(each.throttle_time_ms for each in alike)
+        times = "once" if len(alike) == 1 else f"{len(alike)} times, for up to {duration(longest_ms * 1_000_000)}"
+        title = f"Client {client} was throttled for {duration(total_ms * 1_000_000)} by its {quota} quota"
+        text = f"Throttled {times}, from {history.when(alike[0].at_ns)}."
+        value = _value(history, alike[-1])
+        if value:
+            text += f" The quota is {value}."
+        places = [(one.connection, one.correlation_id) for one in alike]
+        shown = [requests[place] for place in places if place in requests] + seqs(alike)
+        severity: Severity = "warning" if total_ms >= _LONG_MS else "info"
+        yield Found("throttled", severity, title, text, alike[0].at_ns, shown, [client])
+
+
+def _value(history: History, throttle: Throttle) -> str:
+    """Return the quota that was set for the client id or the user, if the journal has it."""
+    key = _KEYS.get(throttle.quota, "")
+    user = throttle.principal.removeprefix("User:")
+    found = ""
+    for change in history.of(QuotaChange):
+        is_own = f"client-id={throttle.client_id}" in change.entity or f"user={user}" in change.entity
+        if (is_own or "<default>" in change.entity) and key in change.quotas and change.at_ns <= throttle.at_ns:
+            found = f"{key}={change.quotas[key]:.10g} of {change.entity}"
+    return found
+
+
+_SLOW_NS = NS_PER_S
 _REBALANCES = frozenset({"JoinGroup", "SyncGroup"})
+_REASONS = {
+    "Produce": "With acks=all, the response waits for the in-sync replicas.",
+    "JoinGroup": "The response waits until all members have joined, at most for their rebalance timeout.",
+    "SyncGroup": "The response waits for the assignment of the group's leader.",
+}
+
+
+def slow_response(history: History) -> Iterator[Found]:
+    slow = [each for each in history.requests if _excess_ns(each) >= _limit_ns(each)]
+    for (client, api, rule_id), requests in grouped(slow, lambda one: (client_of(one), one.api, one.rule_id)).items():
+        longest = max(requests, key=_excess_ns)
+        took = duration(longest.at_ns - longest.received_ns)
+        by_rule = f", by fault rule {rule_id}" if rule_id else ""
+        title = f"{counted(len(requests), f'{api} request')} of client {client} took up to {took}{by_rule}"
+        text = f"The slowest was received at {history.when(longest.received_ns)}."
+        if not rule_id and api in _REASONS:
+            text += f" {_REASONS[api]}"
+        absent = absent_members(history, longest) if api == "JoinGroup" else []
+        if absent:
+            text += f" The last was client {listed(absent)}."
+        names = [client, *absent, *topics_of(requests), *filter(None, (rule_id, longest.group_id))]
+        yield Found("slow-response", "warning", title, text, longest.received_ns, seqs(requests), names)
+
+
+def _limit_ns(request: Request) -> int:
+    return REBALANCE_NS if request.api in _REBALANCES else _SLOW_NS
+
+
+def _excess_ns(request: Request) -> int:
+    """Return how much longer a response took than the client allowed."""
+    if request.answered_ns is None:
+        return 0
+    allowed_ms = request.throttle_time_ms
+    if request.api == "Fetch":
+        max_wait_ms = number_value(request.sent, "max_wait_ms")
+        if max_wait_ms < 0:
+            return 0
+        allowed_ms += max_wait_ms
+    return request.answered_ns - request.received_ns - allowed_ms * NS_PER_MS
+
+
 _DOWN = frozenset({"stopped", "isolated"})
 _SLACK_NS = 100 * NS_PER_MS
 _ROUND_NS = 250 * NS_PER_MS  # timeouts in configurations are multiples of it
 
 
-def find(history: History) -> Iterator[Found]:
+def unanswered(history: History) -> Iterator[Found]:
     lost = [each for each in history.requests if each.answered_ns is None and not _is_expected(history, each)]
-    for (client, api, rule_id), requests in grouped(lost, _kind).items():
-        yield _finding(history, client, api, rule_id, requests)
+    for (client, api, rule_id), requests in grouped(lost, _by_rule).items():
+        yield _unanswered(history, client, api, rule_id, requests)
 
 
-def _kind(request: Request) -> tuple[str, str, str]:
+def _by_rule(request: Request) -> tuple[str, str, str]:
     return client_of(request), request.api, request.rule_id
 
 
@@ -51,7 +134,7 @@ def _is_expected(history: History, request: Request) -> bool:
     return closed is not None and closed.by_client and request.api in _REBALANCES and waited_ns < REBALANCE_NS
 
 
-def _finding(history: History, client: str, api: str, rule_id: str, requests: list[Request]) -> Found:
+def _unanswered(history: History, client: str, api: str, rule_id: str, requests: list[Request]) -> Found:
     first = requests[0]
     waited = [each.at_ns - each.received_ns for each in requests]
     lines = [_ending(history, first)]

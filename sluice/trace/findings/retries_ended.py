@@ -10,18 +10,8 @@ from typing import NamedTuple
 from sluice.journal_events import Request
 from sluice.protocol.errors import ErrorCode, name_of
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import (
-    NS_PER_MS,
-    NS_PER_S,
-    Found,
-    History,
-    client_of,
-    duration,
-    grouped,
-    listed,
-    seqs,
-    topics_of,
-)
+
+from .history import NS_PER_MS, NS_PER_S, Found, History, client_of, duration, grouped, listed, seqs, topics_of
 
 _LEAST = 3  # attempts of an API other than Produce: a client looks things up twice in normal operation
 _PERIODIC = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"})
@@ -49,7 +39,7 @@ class _Chain(NamedTuple):
         return self.ended_ns - self.attempts[0].received_ns
 
 
-def find(history: History) -> Iterator[Found]:
+def retries_ended(history: History) -> Iterator[Found]:
     chains = [_chain(history, attempts) for attempts in history.chains if _counts(attempts)]
     for (client, api, ending), alike in grouped(chains, _kind).items():
         yield _finding(history, client, api, ending, alike)

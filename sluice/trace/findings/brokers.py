@@ -1,4 +1,4 @@
-"""Partitions without a leader, and records that were lost at an election."""
+"""Brokers that were down, and elections: partitions without a leader, lost records, and leaders that moved."""
 
 from collections.abc import Iterator
 from operator import itemgetter
@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 from sluice.journal_events import NO_ID, BrokerState, LeaderChange
 from sluice.trace.described import counted, has_failed
-from sluice.trace.findings.history import NS_PER_S, Found, History, duration, grouped, listed, number_value, seqs
 from sluice.trace.model import Severity
+
+from .history import NS_PER_S, Found, History, duration, grouped, listed, number_value, seqs
 
 _LONG_NS = NS_PER_S
 _ALL = -1  # acks=all
 _DOWN = frozenset({"stopped", "isolated"})
 
 
-def find(history: History) -> Iterator[Found]:
+def elections(history: History) -> Iterator[Found]:
     changes = history.of(LeaderChange)
     yield from _lost_records(history, [each for each in changes if each.lost_records])
     yield from _without_leader(history, changes)
@@ -134,3 +135,35 @@ def _no_election(history: History, changes: list[LeaderChange]) -> Iterator[Foun
             text = f"Broker {node_id} stopped at {when} and did not move its leaders first. The controller had not "
             text += f"fenced it {after} later: another replica is elected after broker.session.timeout.ms."
         yield Found("election-without-leader", "error", title, text, event.at_ns, [event.seq], [topic])
+
+
+_AT_END_NS = NS_PER_S  # brokers stop with the test
+_UP = frozenset({"running"})
+
+
+def broker_states(history: History) -> Iterator[Found]:
+    """Yield brokers that were stopped, isolated or fenced: the context of most other findings."""
+    for node_id, states in grouped(history.of(BrokerState), lambda event: event.broker).items():
+        down = [one for one in states if one.state in _DOWN and one.at_ns < history.end_ns - _AT_END_NS]
+        if not down:
+            continue
+        first = down[0]
+        again = next((one for one in states if one.seq > first.seq and one.state in _UP), None)
+        until = "until the end" if again is None else f"for {duration(again.at_ns - first.at_ns)}"
+        title = f"Broker {node_id} was {first.state} at {history.when(first.at_ns)} {until}"
+        severity: Severity = "warning" if again is None else "info"
+        yield Found("broker-down", severity, title, "", first.at_ns, seqs(states), [])
+
+
+_INTERNAL = "__"
+
+
+def leaders_moved(history: History) -> Iterator[Found]:
+    """Yield leaders that moved, by topic: the context of errors of clients that still sent to the old one."""
+    moved = [one for one in history.of(LeaderChange) if NO_ID not in (one.before, one.broker)]
+    moved = [one for one in moved if not one.topic.startswith(_INTERNAL)]
+    for topic, changes in grouped(moved, lambda one: one.topic).items():
+        first = changes[0]
+        names = listed(f"{topic}-{one.partition} from broker {one.before} to {one.broker}" for one in changes)
+        title = f"The leader moved at {history.when(first.at_ns)}: {names}"
+        yield Found("leader-moved", "info", title, "", first.at_ns, seqs(changes), [topic])

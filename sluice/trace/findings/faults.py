@@ -1,8 +1,10 @@
-"""A fault rule that hit nothing, and why: the condition that failed on the nearest request, or its schedule.
+"""Fault rules and steps of scenarios: what they hit, what failed, and why a rule hit nothing.
 
-Each condition is evaluated alone, by the code of the broker's rules.
+The reason is the condition that failed on the nearest request, or the schedule. Each condition is evaluated alone, by
+the code of the broker's rules.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from math import inf
@@ -18,11 +20,12 @@ from sluice.broker.faults.matching.values import RuleProblem, parse_ms
 from sluice.broker.faults.requests.fault_execution import RequestAction
 from sluice.broker.faults.rule import Rule, parse_rule
 from sluice.errors import FaultError
-from sluice.journal_events import ConnectionOpened, Request, RuleChange
+from sluice.journal_events import ConnectionOpened, Request, RuleChange, ScenarioStep
 from sluice.protocol.entities import RequestEntities
 from sluice.trace.described import counted, rule_text
-from sluice.trace.findings.closest import Condition, closest
-from sluice.trace.findings.history import NS_PER_MS, Found, History, client_of, duration, grouped, listed, topics_of
+
+from .closest import Condition, closest
+from .history import NS_PER_MS, Found, History, client_of, duration, grouped, listed, seqs, topics_of
 
 _CONDITIONS = (
     *("broker", "api", "client_id", "software_name", "software_version", "principal", "listener"),
@@ -43,12 +46,12 @@ class _Active(NamedTuple):
     until_ns: float
 
 
-def find(history: History) -> Iterator[Found]:
+def rule_never_fired(history: History) -> Iterator[Found]:
     changes = grouped(history.of(RuleChange), lambda change: change.rule_id)
     for rule_id, of_rule in changes.items():
         active = _active(of_rule, history.end_ns)
         if active is not None and not history.hits.get(rule_id):
-            yield _finding(history, active)
+            yield _never_fired(history, active)
 
 
 def _active(changes: list[RuleChange], end_ns: int) -> _Active | None:
@@ -67,7 +70,7 @@ def _active(changes: list[RuleChange], end_ns: int) -> _Active | None:
     return _Active(added, rule, added.at_ns + from_ms * NS_PER_MS, until_ns)
 
 
-def _finding(history: History, active: _Active) -> Found:
+def _never_fired(history: History, active: _Active) -> Found:
     change, rule = active.change, active.rule
     why, seqs = _reason(history, active)
     text = f"The rule is {rule_text(rule)}.\n{why}"
@@ -200,3 +203,24 @@ def _actual(name: str, request: Request) -> str:
         case "transactional_id":
             return request.transactional_id or _ABSENT
     return str(getattr(request, name)) or '""'
+
+
+def rule_hits(history: History) -> Iterator[Found]:
+    requests = grouped(history.requests, lambda one: one.rule_id)
+    for rule_id, hits in history.hits.items():
+        first = hits[0]
+        apis = Counter(each.api or "connections" for each in hits)
+        clients = dict.fromkeys(client_of(each) or f"broker {each.broker}" for each in hits)
+        title = f"Fault rule {rule_id} fired {counted(len(hits), 'time')}: {first.action}"
+        text = f"From {history.when(first.at_ns)} to {history.when(hits[-1].at_ns)}, on "
+        text += f"{listed(f'{number} {api}' for api, number in apis.items())} of {listed(clients)}."
+        shown = seqs(requests.get(rule_id, ())) + seqs(hits)
+        yield Found("rule-fired", "info", title, text, first.at_ns, shown, [rule_id, *clients])
+
+
+def scenario_steps(history: History) -> Iterator[Found]:
+    for event in history.of(ScenarioStep):
+        if event.problem:
+            title = f"A step of scenario {event.scenario} failed: {event.what}"
+            text = f"{event.step}: {event.problem}" if event.step else event.problem
+            yield Found("scenario-step-failed", "error", title, text, event.at_ns, [event.seq], [event.scenario])

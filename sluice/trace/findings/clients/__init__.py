@@ -1,1 +1,0 @@
-"""Findings about clients and their connections."""

@@ -1,1 +1,0 @@
-"""Findings about brokers, leaders, transactions and fault rules."""

@@ -1,1 +1,0 @@
-"""Findings about consumers and their groups."""

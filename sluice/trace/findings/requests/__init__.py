@@ -1,1 +1,0 @@
-"""Findings about requests: errors, retries, throttles, missing responses."""
