@@ -13,7 +13,7 @@ from pkgutil import walk_packages
 
 from msgspec import structs
 
-from sluice.audit.report import schema as audit_schema
+from sluice.audit.report import files as audit_files
 from sluice.broker import handlers
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.broker.scenarios import schema as scenario_schema
@@ -91,7 +91,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     limits.PAGE: limits.page,
     openapi.FILE: openapi.document_text,
     public_api.PAGE: public_api.page,
-    ROOT / "docs/audit.schema.json": audit_schema.schema_text,
+    ROOT / "docs/audit.schema.json": audit_files.schema_text,
     ROOT / "docs/scenario.schema.json": scenario_schema.schema_text,
     ROOT / "deploy/grafana/dashboards/sluice.json": dashboard_text,
     **explore.pages(),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from sluice.text.json_schema import Schema, describe_fields
+from sluice.text.json_text import Schema, describe_fields
 
 from .access_control import OPEN
 from .operation import ACCEPT, JSON, SAFE, SENDER, AdminContext, Nothing, Operation, Problem

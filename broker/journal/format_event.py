@@ -23,7 +23,7 @@ from sluice.journal_events import (
     TransactionState,
 )
 from sluice.protocol.errors import name_of
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 
 def format_event(event: AnyEvent) -> str:

@@ -3,7 +3,7 @@
 It accepts every valid scenario, and some invalid ones: only sluice finds contradictions between steps.
 """
 
-from sluice.text.json_schema import Schema, schema_of, table, text_of
+from sluice.text.json_text import Schema, schema_of, table, text_of
 
 from .model import Scenario
 from .timeline import ACTIONS

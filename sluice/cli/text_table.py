@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 _GAP = "  "
 

@@ -47,3 +47,10 @@ def shown(given: object) -> str:
     if not text.isprintable() or text != text.strip() or not text:
         text = repr(text)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def printable(text: str) -> str:
+    """Escape the characters that would end the line, color it or hide a part of it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -1,7 +1,12 @@
 """The routes of the page on the admin port: `/`, its files, and its data at `/api/v1/stream`.
 
-The files contain no data of the broker and need no token. The data needs the token, if one is configured.
+The files contain no data of the broker and need no token. The data needs the token, if one is configured. The policy of
+the files forbids inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML.
 """
+
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,13 +15,53 @@ from starlette.routing import Route
 from sluice.broker.admin.operation import AdminContext, AdminExtension, Nothing, Operation
 from sluice.broker.server.cluster_server import ClusterServer
 
-from .assets import INDEX, Asset, assets
 from .feed import Feed
 from .message import Message
 from .stream import EVENTS, EventStream
 from .view import ViewQuery
 
-_FILES = assets()  # read at import, when no client waits
+_FOLDER = Path(__file__).parent / "static"
+INDEX = "index.html"
+_CONTENT_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",  # revalidated on each use; unchanged files return 304
+}
+
+
+class Asset(NamedTuple):
+    content: bytes
+    headers: dict[str, str]
+
+    @property
+    def etag(self) -> str:
+        return self.headers["etag"]
+
+
+def assets() -> dict[str, Asset]:
+    return {file.name: _asset(file) for file in sorted(_FOLDER.iterdir())}
+
+
+def _asset(file: Path) -> Asset:
+    content = file.read_bytes()
+    etag = f'"{sha256(content).hexdigest()[:32]}"'
+    return Asset(content, {**_HEADERS, "content-type": _CONTENT_TYPES[file.suffix], "etag": etag})
+
+
+_SERVED = assets()  # read at import, when no client waits
 
 
 def page(server: ClusterServer) -> AdminExtension:
@@ -33,11 +78,11 @@ def _stream(feed: Feed) -> Operation:
 
 
 async def _get_page(request: Request) -> Response:
-    return _served(_FILES[INDEX], request)
+    return _served(_SERVED[INDEX], request)
 
 
 async def _get_file(request: Request) -> Response:
-    asset = _FILES.get(request.path_params["name"])
+    asset = _SERVED.get(request.path_params["name"])
     return Response(status_code=404) if asset is None else _served(asset, request)
 
 

@@ -3,7 +3,7 @@
 import re
 
 from sluice.audit.probes import PROBES
-from sluice.audit.report.citations import cited
+from sluice.audit.report.quotations import cited
 from tools.docs.reference.audit import PAGE
 
 MATRIX = PAGE.with_name("audit-matrix.md")

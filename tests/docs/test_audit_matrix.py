@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sluice.audit.judge.model.verdict import State
-from sluice.audit.report.citations import cited
+from sluice.audit.report.quotations import cited
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
 from tools.docs.results.audit_matrix import matrix
 

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from sluice.audit.report.citations import cited
+from sluice.audit.report.quotations import cited
 from tools.docs.results.findings import DEFECTS, FOLDER, Dot, svg
 
 

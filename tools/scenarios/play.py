@@ -10,7 +10,7 @@ from sluice.broker.scenarios.files import load
 from sluice.broker.scenarios.report import RunReport
 from sluice.broker.scenarios.timeline import broker_properties
 from sluice.cli.admin_client import AdminClient
-from sluice.cli.journal.client import JournalClient
+from sluice.cli.journal.export import JournalClient
 from sluice.journal_events import decode
 from tests.support.broker_process import overrides, running_broker
 from tools.scenarios.claims import CLAIMS, Seen, problems

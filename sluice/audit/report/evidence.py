@@ -6,9 +6,8 @@ from typing import NamedTuple
 from sluice.audit.judge.model.observation import SubjectInfo
 from sluice.audit.judge.model.verdict import Finding, Fit, Series, State, SubjectResult, Verdict
 
-from .citations import Citation, cited
-from .kip_texts import kip_texts
 from .plots import Plot, attempts_plot, waits_plot
+from .quotations import Citation, cited, kip_texts
 from .words import VerdictStyle, finding_words, kip_of, milliseconds, place_words, style_of
 
 _MOST_WAITS = 200  # per sequence, to limit the size of the page; report.json has all

@@ -1,4 +1,4 @@
-"""The files of a report, in one folder."""
+"""The files of a report, in one folder, and the JSON Schema of report.json: docs/audit.schema.json."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ import msgspec
 
 from sluice.audit.judge.model.verdict import AuditResult
 from sluice.errors import SluiceError
+from sluice.text.json_text import schema_of, text_of
 
 from .junit import junit
 
@@ -67,3 +68,7 @@ def read_report(path: Path) -> AuditResult:
         return msgspec.json.decode(content, type=AuditResult)
     except msgspec.MsgspecError as error:
         raise SluiceError(f"{file}: expected the report.json of an audit: {error}") from None
+
+
+def schema_text() -> str:
+    return text_of(schema_of(AuditResult, "Result of an audit of Kafka clients by sluice"))

@@ -7,7 +7,7 @@ without a usable run is an error.
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 from .words import (
     DEVIATIONS,

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sluice.audit.judge.model.verdict import AuditResult
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 from . import evidence, overview, words
 from .evidence import Evidence, finding_evidence, verdict_evidence

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sluice.audit.judge.findings import finding_name
 from sluice.audit.judge.model.observation import SubjectInfo
 from sluice.audit.judge.model.verdict import AuditResult, Finding, FindingKind, Fit, Sort, State, SubjectResult, Verdict
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 KIPS = {
     13: "Quotas and throttling",

@@ -70,7 +70,7 @@ def journal(report: Path, file: Path, subject: str | None, probe: str | None, re
 @audit.command()
 def schema() -> None:
     """Print the JSON Schema of report.json."""
-    from sluice.audit.report.schema import schema_text
+    from sluice.audit.report.files import schema_text
 
     click.echo(schema_text(), nl=False)
 

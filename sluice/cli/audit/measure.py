@@ -18,9 +18,9 @@ from sluice.broker.network.fair_selector import new_loop
 from sluice.embedded.upstream import Upstream
 
 from .progress_screen import open_screen
+from .reports import write_and_print
 from .selection import chosen_probes, chosen_subjects
 from .text import could_not_be_run
-from .written import write_and_print
 
 
 def measure(

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from sluice.audit.runs import Progress
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 _LINE_EVERY_S = 15.0
 _MOST_NAMED = 3

@@ -1,4 +1,4 @@
-"""The commands of `sluice audit` on existing reports."""
+"""The commands of `sluice audit` on existing reports, and the files and the output of a judged audit."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,18 +6,33 @@ from pathlib import Path
 import click
 import msgspec
 
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.verdict import AuditResult
 from sluice.audit.report.comparison import Kind
 from sluice.audit.report.comparison import compare as compared
-from sluice.audit.report.files import read_report
-from sluice.audit.runs.judge_again import judge_again
-from sluice.audit.runs.observation_files import observation_file, read_observations
+from sluice.audit.report.files import read_report, write_report
+from sluice.audit.report.traces import has_cases, write_traces
+from sluice.audit.runs.observation_files import judge_again, observation_file, read_observations
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
 from .selection import chosen_settings
-from .text import comparison
-from .written import write_and_print
+from .text import comparison, summary, summary_json
+
+
+def write_and_print(result: AuditResult, out: Path, measured: Path, output_format: str) -> None:
+    """Write report and traces into `out`, from the observations in `measured`. Raises SluiceError."""
+    files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
+    traces = []
+    for number, subject in enumerate(result.subjects):
+        observations = observation_file(measured, number)
+        if has_cases(subject) and observations.exists():
+            traces += write_traces(number, subject, read_observations(observations), out)
+    if output_format == "json":
+        click.echo(summary_json(result, files))
+    else:
+        click.echo("\n".join(summary(result, files, traces, measured)))
 
 
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:

@@ -18,8 +18,8 @@ from sluice.audit.report.words import (
     place_words,
     style_of,
 )
+from sluice.text.error_text import printable
 from sluice.text.json_text import json_text
-from sluice.text.printable import printable
 
 _COLORS = {
     "pass": "green",

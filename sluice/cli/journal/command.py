@@ -13,8 +13,7 @@ from sluice.cli.progress import progress
 from sluice.errors import SluiceError
 from sluice.journal_events import decode
 
-from .client import JournalClient
-from .export import writer_of
+from .export import JournalClient, writer_of
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _OPTIONS = (

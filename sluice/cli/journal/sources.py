@@ -30,7 +30,7 @@ from sluice.journal_events import BLOCK_BYTES, AnyEvent, decode, decode_lines
 from sluice.spark.charges.request_log_line import NotUnderstoodError
 from sluice.text.error_text import expected
 
-from .client import JournalClient
+from .export import JournalClient
 from .request_log import RequestLog
 
 _LONGEST_LINE = 16 << 20

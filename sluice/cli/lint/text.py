@@ -11,7 +11,7 @@ from sluice.lint.findings import Finding, Result
 from sluice.lint.report.remedies import NAMES
 from sluice.lint.report.text import finding_lines
 from sluice.lint.rule import Rule, Severity
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 

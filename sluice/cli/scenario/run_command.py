@@ -10,9 +10,7 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option, override_option
 
-from .run_local import run_scenario
-from .run_remote import run_against
-from .text import as_json, summary
+from .runs import as_json, run_against, run_scenario, summary
 
 _OWN = ("host", "port", "admin_port", "overrides", "seed")
 _OTHERS = ("token", "keep")

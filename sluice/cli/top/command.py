@@ -11,9 +11,8 @@ from sluice.cli.commands import Command
 from sluice.cli.options import admin_options, format_option
 from sluice.errors import ConfigError, SluiceError
 
-from .feed import Feed
+from .feed import Feed, State
 from .screen import Display, screen
-from .state import State
 from .text import as_json
 
 SORTS = ("activity", "quota", "throttled", "name")

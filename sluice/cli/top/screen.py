@@ -10,12 +10,12 @@ from rich.text import Text
 
 from sluice.broker.admin.resources.faults import FaultShown
 from sluice.cli.faults.text import rule_words
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 from sluice.web.brokers import BrokerNow
 from sluice.web.client_row import POINTS, ClientSeen
 from sluice.web.meter import MeterSeen
 
-from .state import State
+from .feed import State
 from .text import bar, short, sparkline, waits
 
 _PARTS = 6  # brokers, and fault rules, each use at most a sixth of the height

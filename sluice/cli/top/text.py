@@ -7,7 +7,7 @@ from rich.text import Text
 from sluice.text.json_text import json_text
 from sluice.web.client_row import Point
 
-from .state import State
+from .feed import State
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _LEVELS = "▁▂▃▄▅▆▇█"

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sluice.lint.findings import Finding, Result, Undecided
 from sluice.lint.rule import Rule, Scope, Severity
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 from .remedies import remedies
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from sluice.lint.findings import Client, Result
 from sluice.lint.rule import Rule
+from sluice.text.error_text import printable
 from sluice.text.html_page import environment
-from sluice.text.printable import printable
 
-from .moments import moment
 from .remedies import remedies
+from .text import moment
 
 
 def page(result: Result, rules: Mapping[str, Rule[Any]], source: str) -> str:

@@ -1,14 +1,19 @@
 """Findings as plain text."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from sluice.lint.findings import Finding
 from sluice.lint.rule import Evidence, Rule
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
-from .moments import moment
 from .remedies import remedies
+
+
+def moment(at_ns: int) -> str:
+    """Return the time of day in UTC, with milliseconds."""
+    return datetime.fromtimestamp(at_ns // 1_000_000 / 1e3, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def finding_lines(finding: Finding, rule: Rule[Any]) -> Iterator[str]:

@@ -1,19 +1,64 @@
-"""One run of the `backoff` job: its inputs, and its verdicts on the screen, as JSON or in files."""
+"""One run of the `backoff` job: its inputs, and its verdicts or their counts on the screen, as JSON or in files."""
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from sluice.spark.failures import spark_errors_in_one_line
 from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Tally, run_queries
 from sluice.spark.sinks import json_lines
-from sluice.spark.throttle.table import show_quarantine
+from sluice.spark.throttle.run import show_quarantine
+from sluice.text.error_text import printable
 
 from .files import Sinks, judge_files, start
 from .job import JobSettings
-from .table import ORDER, counts, show_counts, show_rows
+
+ORDER = ("began", "host", "key")
+_MOST_ROWS = 30
+
+
+def show_rows(out: Console, rows: DataFrame) -> None:
+    newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
+    if not newest:
+        return
+    shown = Table("from", "host", "client id", "operation", "statement", "verdict", "reason", box=None)
+    for row in newest:
+        shown.add_row(*map(Text, _cells(row)))
+    out.print(shown)
+
+
+def counts(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("statement", "state").agg(
+        f.count_distinct("host", "client_id").alias("clients"), f.count(f.lit(1)).alias("rows")
+    )
+
+
+def show_counts(out: Console, counted: DataFrame) -> None:
+    shown = Table("statement", "verdict", box=None)
+    for heading in ("clients", "rows"):
+        shown.add_column(heading, justify="right")
+    for row in counted.orderBy("statement", "state").collect():
+        shown.add_row(row["statement"], row["state"], f"{row['clients']:,}", f"{row['rows']:,}")
+    out.print(shown)
+
+
+def _cells(row: Row) -> list[str]:
+    operation = f"{row['kind']} {row['key']}"
+    named = [printable(row[name]) for name in ("host", "client_id")]
+    return [
+        f"{row['began']:%H:%M:%S}",
+        *named,
+        printable(operation),
+        row["statement"],
+        row["state"],
+        printable(row["why"]),
+    ]
+
 
 __all__ = ["JobSettings", "run"]
 

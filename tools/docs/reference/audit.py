@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
-from sluice.audit.report.kip_texts import kip_texts
+from sluice.audit.report.quotations import kip_texts
 from sluice.audit.report.words import in_order
 from tools.docs.tables import put
 

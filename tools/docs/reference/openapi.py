@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from sluice.broker.admin.application import application
-from sluice.text.json_schema import text_of
+from sluice.text.json_text import text_of
 from sluice.web import load
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
-from sluice.audit.report.citations import cited
 from sluice.audit.report.files import read_report
 from sluice.audit.report.overview import overview
+from sluice.audit.report.quotations import cited
 from sluice.audit.report.words import (
     STYLES,
     counts,
@@ -27,7 +27,7 @@ from sluice.audit.report.words import (
     style_of,
     title_of,
 )
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 _MOST_NUMBERS = 4
 PAGE = Path(__file__).parents[3] / "docs" / "audit-matrix.md"

@@ -29,8 +29,7 @@ from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track, gives_up_after, partition_of, place_of
 from sluice.journal_events import Request
 
-from .heartbeats import without_regular
-from .lookups import without_other_lookups
+from .regular_requests import without_other_lookups, without_regular
 
 _JITTER_WAITS = 8
 _FIRST_SECOND_MS = 1000.0

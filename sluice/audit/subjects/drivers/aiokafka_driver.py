@@ -13,8 +13,7 @@ from aiokafka.errors import KafkaError
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
-from .client_lifetimes import run_for
-from .reporting import DriverReporter, job_from_stdin, print_line
+from .reporting import DriverReporter, job_from_stdin, print_line, run_for
 
 _RETRY_AFTER_S = 0.1
 _RESTART_AFTER_S = 0.5

@@ -10,8 +10,7 @@ from confluent_kafka.admin import AdminClient
 from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
-from .client_lifetimes import FOREVER_S, deadline_s
-from .reporting import DriverReporter, job_from_stdin, print_line
+from .reporting import FOREVER_S, DriverReporter, deadline_s, job_from_stdin, print_line
 
 _POLL_S = 0.1
 _BEGINNING = -2

@@ -13,8 +13,7 @@ from kafka.errors import KafkaConfigurationError, KafkaError
 from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
-from .client_lifetimes import FOREVER_S, deadline_s
-from .reporting import DriverReporter, job_from_stdin, print_line
+from .reporting import FOREVER_S, DriverReporter, deadline_s, job_from_stdin, print_line
 
 _RETRY_AFTER_S = 0.1
 _RESTART_AFTER_S = 0.5

@@ -1,8 +1,10 @@
-"""Output of drivers: callbacks as JSON lines with timestamps; and input: their job."""
+"""Output of drivers: callbacks as JSON lines with timestamps; their input, the job; and lifetimes of their clients."""
 
+import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
 from itertools import count
 
 import msgspec
@@ -77,3 +79,16 @@ def _name(error: BaseException | str | None) -> str:
 
 def _text(error: BaseException | str | None) -> str:
     return "" if error is None or isinstance(error, str) else str(error).split("\n")[0][:500]
+
+
+FOREVER_S = 1e6
+
+
+async def run_for(ms: int, work: Coroutine[object, object, None]) -> None:
+    """Cancel the work after this long; 0 means no limit."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work, ms / 1000 or None)
+
+
+def deadline_s(lifetime_ms: int) -> float:
+    return time.monotonic() + (lifetime_ms / 1000 or FOREVER_S)

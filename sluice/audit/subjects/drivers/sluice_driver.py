@@ -14,8 +14,7 @@ from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 
-from .client_lifetimes import run_for
-from .reporting import DriverReporter, job_from_stdin, print_line
+from .reporting import DriverReporter, job_from_stdin, print_line, run_for
 
 _RETRY_AFTER_S = 0.1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 
 
 @pytest.mark.parametrize(

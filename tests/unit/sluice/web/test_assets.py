@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sluice.web.assets import CONTENT_SECURITY_POLICY, INDEX, assets
+from sluice.web.routes import CONTENT_SECURITY_POLICY, INDEX, assets
 
 FILES = assets()
 TEXTS = {name: asset.content.decode() for name, asset in FILES.items()}

@@ -50,7 +50,7 @@ def test_events_are_printed_as_json(broker: BrokerProcess) -> None:
 def test_all_events_are_exported_page_by_page(
     broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.cli.journal.client._PAGE", 2)
+    monkeypatch.setattr("sluice.cli.journal.export._PAGE", 2)
     file = tmp_path / "all.ndjson"
     message = run("export", str(file), "--admin", broker.admin).stdout
     seqs = [json.loads(line)["seq"] for line in file.read_text().splitlines()]

@@ -2,7 +2,7 @@
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import FindingKind
-from sluice.audit.report.citations import citations, cited
+from sluice.audit.report.quotations import citations, cited
 
 
 def test_each_citation_has_a_statement_and_a_link() -> None:

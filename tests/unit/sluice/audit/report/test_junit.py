@@ -6,7 +6,7 @@ import pytest
 
 from sluice.audit.judge.model.verdict import Sort, State
 from sluice.audit.report.junit import junit
-from sluice.text.printable import printable
+from sluice.text.error_text import printable
 from tests.support.audit_results import HOSTILE, result, subject, verdict, with_everything
 
 # From Jenkins' schema for JUnit files: allowed children and attributes; `!` marks required ones.

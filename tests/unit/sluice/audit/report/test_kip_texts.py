@@ -1,7 +1,7 @@
 """Each observable statement has the KIP's text beside it."""
 
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.report.kip_texts import kip_texts
+from sluice.audit.report.quotations import kip_texts
 
 
 def test_each_observable_statement_has_the_text_of_its_kip() -> None:

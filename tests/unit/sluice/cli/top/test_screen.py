@@ -8,8 +8,8 @@ from rich.console import Console
 from sluice.broker.admin.resources.faults import FaultShown
 from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.rule import Rule
+from sluice.cli.top.feed import State
 from sluice.cli.top.screen import Display, screen
-from sluice.cli.top.state import State
 from sluice.web.brokers import BrokerNow
 from sluice.web.client_row import ClientSeen
 from sluice.web.message import ClientsSent, Message

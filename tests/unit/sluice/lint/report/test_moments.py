@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.lint.report.moments import moment
+from sluice.lint.report.text import moment
 from tests.support.journals import ns
 
 

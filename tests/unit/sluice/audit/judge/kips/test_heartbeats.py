@@ -2,7 +2,7 @@ import pytest
 
 from sluice.audit.judge import judge
 from sluice.audit.judge.expected import Backoff
-from sluice.audit.judge.kips.heartbeats import without_regular
+from sluice.audit.judge.kips.regular_requests import without_regular
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.judge.observer.calls import call_sequences
