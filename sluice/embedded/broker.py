@@ -22,6 +22,7 @@ from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
 from sluice.clock import LoopClock, sleep_ms, wall_ns
 from sluice.config.broker_config import Config, Endpoint, address_of
+from sluice.embedded.traces.of_broker import note_block, write_trace
 from sluice.errors import ArgumentError, ConfigError, NotRunningError, SluiceError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
@@ -36,7 +37,6 @@ from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, start_run
 from .security import AclFields, Library, Mechanism, Security
 from .traces import started
-from .traces.of_broker import note_block, write_trace
 from .traces.started import Position, Recorded
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
+from sluice.embedded.traces.of_broker import note_block, write_trace
 from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
@@ -26,7 +27,6 @@ from .loop_thread import BrokerThread
 from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
 from .traces import started
-from .traces.of_broker import note_block, write_trace
 from .traces.started import Position
 
 _T = TypeVar("_T")

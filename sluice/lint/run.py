@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, GroupState, Request
+from sluice.lint.facts.subjects import ClientFacts, GroupFacts
 
 from .clients import ClientKey
-from .facts.client_facts import ClientFacts
-from .facts.group_facts import GroupFacts
 from .facts.topics import TopicFacts, Topics
 from .findings import Client, Judged, Result, judge
 from .registry import all_rules

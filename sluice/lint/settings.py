@@ -6,7 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
-from .facts.client_facts import ClientFacts
+from sluice.lint.facts.subjects import ClientFacts
+
 from .facts.committing import Committing
 from .facts.connections import Connections
 from .facts.fetching import Fetching

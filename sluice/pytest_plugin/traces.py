@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.embedded.traces import started
-from sluice.embedded.traces.files import write_in_folder
+from sluice.embedded.traces.of_broker import write_in_folder
 from sluice.embedded.traces.recorded_test import RecordedFailure, RecordedPhase, RecordedTest, failure_of
 from sluice.errors import SluiceError
 

@@ -14,8 +14,8 @@ from sluice.spark.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files,
 from sluice.spark.backoff.job import JobSettings
 from sluice.spark.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
 from sluice.spark.backoff.spans import KINDS, HostEvent, Limits
-from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Progress, Tally
+from sluice.spark.streaming import Journal
 from tests.spark.kafka_data import PATIENCE_S, produce
 from tests.support.fleet import HostJournal, fleet
 

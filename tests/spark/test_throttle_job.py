@@ -13,8 +13,8 @@ from sluice import SyncBroker
 from sluice.journal_events import Request, Throttle
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.spark.events import REASON, parsed
-from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Progress, Tally
+from sluice.spark.streaming import Journal
 from sluice.spark.throttle.byte_quotas import byte_quota
 from sluice.spark.throttle.job import Windows
 from sluice.spark.throttle.sinks import Queries, Sinks, start

@@ -58,7 +58,7 @@ DEFER = {
     ),
     "every run of pytest loads the plugin, and most tests use few parts": (
         "embedded.client", "embedded.fault_control", "embedded.assertions.journal_assertions", "embedded.options",
-        "embedded.scenario_control", "embedded.traces.files", "pytest_plugin",
+        "embedded.scenario_control", "embedded.traces.of_broker", "pytest_plugin",
         "pytest_plugin.observers",
     ),
 }  # fmt: skip

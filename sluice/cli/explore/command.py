@@ -12,7 +12,7 @@ from sluice.cli.options import duration, format_option
 from sluice.cli.pipeline import CONF, MASTER
 from sluice.cli.progress import Report, progress
 from sluice.clock import monotonic_s
-from sluice.embedded.traces.files import write_in_folder
+from sluice.embedded.traces.of_broker import write_in_folder
 from sluice.embedded.traces.recorded_test import RecordedFailure, RecordedTest
 from sluice.embedded.traces.started import Recorder
 from sluice.errors import ConfigError, SluiceError

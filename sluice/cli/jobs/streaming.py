@@ -10,7 +10,7 @@ from sluice.cli.options import bootstrap_option, duration, format_option, with_a
 from sluice.cli.pipeline import spark_options
 
 if TYPE_CHECKING:
-    from sluice.spark.journal_topic import Journal
+    from sluice.spark.streaming import Journal
 
 _F = TypeVar("_F", bound=Callable[..., object])
 # Errors are reported in one line.
@@ -56,7 +56,7 @@ def interval(ms: int) -> str:
 
 
 def journal(options: StreamingOptions) -> "Journal":
-    from sluice.spark.journal_topic import Journal
+    from sluice.spark.streaming import Journal
 
     return Journal(options["bootstrap"], options["topic"], options["starting"], options["skip_lost"])
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .accept_queue import SYN_TIMES_US
-from .arrays import Codes, Floats, Mask, Rows, Times
-from .draws import uniform
+from .arrays import Codes, Floats, Mask, Rows, Times, uniform
 from .parameters import MOST_FAILURES, SHIFTS, Parameters
 
 _MOST_REDRAWS = 11  # the probability that a client redraws more often is below 1/11!

@@ -8,11 +8,10 @@ from sluice.broker.faults.matching.schedule import Schedule as FaultSchedule
 from sluice.broker.faults.matching.schedule import new_schedule
 
 from .accept_queue import AcceptQueue
-from .arrays import NEVER, US_PER_MS, Codes, Floats, Mask, Rows, Times
+from .arrays import NEVER, US_PER_MS, Codes, Floats, Mask, Rows, Times, uniform
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
 from .counters import Count, Counters
-from .draws import uniform
 from .quota import Quotas
 from .schedule import CONNECT, FETCH, NO_LEADER, PRODUCE, Effect, Schedule
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sluice.lint.facts.client_facts import ClientFacts
+from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.topics import TopicFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from re import fullmatch
 
-from sluice.lint.facts.client_facts import ClientFacts
+from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
 
 _MOST_SHORT = 0.5  # a client that connects anew may bootstrap over a second connection, which has no further request

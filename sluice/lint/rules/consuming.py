@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from sluice.lint.facts.client_facts import ClientFacts
+from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from sluice.lint.facts.client_facts import ClientFacts
 from sluice.lint.facts.deliveries import is_recognizable, of_one_timeout
 from sluice.lint.facts.measures.examples import Examples
+from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, Unknown, rule
 from sluice.protocol.errors import ErrorCode
 

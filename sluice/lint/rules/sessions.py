@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sluice.lint.facts.group_facts import GroupFacts
+from sluice.lint.facts.subjects import GroupFacts
 from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, noted, rule
 
 _AGAIN = 2

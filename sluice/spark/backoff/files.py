@@ -13,8 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sluice.journal_events import Gap
 from sluice.spark.events import REASON, lines, parsed
-from sluice.spark.journal_topic import Journal, quarantined, read
-from sluice.spark.sinks import Show, parquet, shown, triggered
+from sluice.spark.streaming import Journal, Show, parquet, quarantined, read, shown, triggered
 
 from .job import CLIENT_ID, JobSettings, rows, rows_at_once
 from .spans import KINDS

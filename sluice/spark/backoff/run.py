@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sluice.spark.failures import spark_errors_in_one_line
-from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Tally, run_queries
-from sluice.spark.sinks import json_lines
+from sluice.spark.streaming import Journal, json_lines
 from sluice.spark.throttle.run import show_quarantine
 from sluice.text.error_text import printable
 

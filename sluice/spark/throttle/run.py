@@ -7,9 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.spark.failures import spark_errors_in_one_line
-from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Tally, run_queries
-from sluice.spark.sinks import json_lines
+from sluice.spark.streaming import Journal, json_lines
 
 from .byte_quotas import ByteQuotas
 from .job import Windows

@@ -11,8 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from sluice.spark.journal_topic import Journal, quarantined, read
-from sluice.spark.sinks import Show, parquet, shown, triggered
+from sluice.spark.streaming import Journal, Show, parquet, quarantined, read, shown, triggered
 
 from .byte_quotas import ByteQuotas
 from .job import CLIENT_ID, KINDS, Windows, windows

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from sluice.embedded.traces import files
+from sluice.embedded.traces import of_broker
 from tests.support import nested_pytest
 from tests.support.nested_pytest import WITHOUT
 from tests.support.traces import read_trace
@@ -316,7 +316,7 @@ def test_internal_error_of_a_trace_does_not_change_the_result(
     def fail(*arguments: object) -> None:
         raise KeyError("lane")
 
-    monkeypatch.setattr(files, "write_file", fail)
+    monkeypatch.setattr(of_broker, "write_file", fail)
     result = run(pytester, FAILING, "--kafka-trace=on")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*cannot write the trace: KeyError('lane')"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sluice.fleet.simulation.draws import uniform
+from sluice.fleet.simulation.arrays import uniform
 
 _CLIENTS = np.arange(20_000)
 

@@ -1,8 +1,8 @@
-"""All facts of one client: a composition of the domains."""
+"""All facts of one client, and of one group: compositions of the domains."""
 
 from collections.abc import Iterable
 
-from sluice.journal_events import ClientEvent, Request
+from sluice.journal_events import ClientEvent, GroupState, Request
 from sluice.lint.clients import ClientKey
 
 from .committing import Committing
@@ -11,6 +11,7 @@ from .deliveries import Deliveries
 from .domain import Dispatch, Domain
 from .fetching import Fetching
 from .joining import Joining
+from .membership import Membership
 from .producing import Producing
 from .retries import Retries
 from .throttles import Throttles
@@ -46,3 +47,28 @@ class ClientFacts:
             name = event.api if isinstance(event, Request) else str(event.__struct_config__.tag)
             for handle in dispatch[name]:
                 handle(event)
+
+
+_MOST_CLIENTS = 16
+
+
+class GroupFacts:
+    """The facts of one group, from the requests of all its clients in the order of the journal, and its states.
+
+    clients: up to 16 clients that sent requests with its group id
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.clients: dict[ClientKey, None] = {}
+        self.membership = Membership(group_id)
+        self.domains: tuple[Domain, ...] = (self.membership,)
+        self.dispatch = Dispatch(self.domains)
+
+    def take(self, events: Iterable[Request | GroupState]) -> None:
+        """Add events, in the order of the journal."""
+        for event in events:
+            for handle in self.dispatch[event.api if isinstance(event, Request) else "group-state"]:
+                handle(event)
+            if isinstance(event, Request) and len(self.clients) < _MOST_CLIENTS:
+                self.clients[ClientKey(event.client_id, event.software_name, event.software_version)] = None
