@@ -10,14 +10,16 @@ ParamSpec keeps the signature of each method for type checkers, `wraps` for `ins
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
+from .broker import Broker
 from .loop_thread import BrokerThread
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _R_co = TypeVar("_R_co", covariant=True)
 _P = ParamSpec("_P")
+_BrokerT = TypeVar("_BrokerT", bound=Broker)
 _HandleT = TypeVar("_HandleT")
 
 
@@ -61,3 +63,17 @@ def opens(
         return kind(thread.call(lambda: method(handle._target, *args, **kwargs)), thread)
 
     return blocking
+
+
+def runs(kind: Callable[_P, _BrokerT]) -> Callable[[object], Callable[Concatenate[Blocking[Any], _P], None]]:
+    """Replace an `__init__` by one with the arguments of a kind of broker, which creates the broker and its thread."""
+
+    def replaced(_: object) -> Callable[Concatenate[Blocking[Any], _P], None]:
+        @wraps(kind.__init__)
+        def init(handle: Blocking[Any], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+            broker = kind(*args, **kwargs)
+            Blocking.__init__(handle, broker, BrokerThread(broker))
+
+        return init
+
+    return replaced

@@ -9,7 +9,7 @@
 The broker runs in its own thread (loop_thread.py). Any other thread may call the methods.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from sluice.embedded.traces.of_broker import note_block, write_trace
 from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
-from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
+from sluice.text.arguments import Count, Duration, Index, checks_arguments
 
 from .assertions.journal_assertions import JournalAssertions
 from .assertions.wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
-from .blocking import Blocking, calls, opens, reads, waits
+from .blocking import Blocking, calls, opens, reads, runs, waits
 from .broker import WAIT_S, Broker
-from .loop_thread import BrokerThread
-from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
 from .traces import started
 from .traces.started import Position
@@ -37,24 +35,8 @@ _E = TypeVar("_E", bound=Event)
 class SyncBroker(Blocking[Broker], JournalAssertions):
     """The blocking counterpart of `sluice.Broker`, with the same arguments, state and errors."""
 
-    def __init__(
-        self,
-        brokers: int = 1,
-        *,
-        config: Mapping[str, str | float | bool] | None = None,
-        admin_port: Port | None = None,
-        seed: int = 0,
-        tls: bool = False,
-        sasl: Mechanism | None = None,
-        users: Mapping[str, str] | None = None,
-        acls: Sequence[AclFields] | None = None,
-    ) -> None:
-        broker = Broker(
-            brokers, config=config, admin_port=admin_port, seed=seed, tls=tls, sasl=sasl, users=users, acls=acls
-        )
-        super().__init__(broker, BrokerThread(broker))
-
-    __init__.__doc__ = Broker.__init__.__doc__
+    @runs(Broker)
+    def __init__(self) -> None: ...
 
     def __enter__(self) -> Self:
         self._thread.start()
