@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from os import sysconf
 from pathlib import Path
 
-SLUICE = "{python} -m sluice serve --port {port} --override group.initial.rebalance.delay.ms=0"
+SLUICE = "{python} -m sluice serve --port {port} --admin-port 0 --override group.initial.rebalance.delay.ms=0"
 _READY_S = 60.0
 _POLL_S = 0.01
 _TICKS = sysconf("SC_CLK_TCK")
