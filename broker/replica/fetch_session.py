@@ -42,6 +42,7 @@ FINAL_EPOCH = -1  # requests no session, and closes the current one
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 _EVICTION_MS = 120_000
 _INT_MAX = 2**31 - 1
+LAST_EPOCH = _INT_MAX  # the next one is 1
 _NEVER_REPORTED = -1
 
 TopicKey = str | bytes  # a topic's name, or its id since Fetch v13
@@ -212,7 +213,7 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+        session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
         if request.topics or request.forgotten_topics_data:
             session.update(request)
         sessions = self._sessions
@@ -230,9 +231,7 @@ class FetchSessionCache:
             sessions[session.id] = session  # the last one
         return session
 
-    def advance(self, session: FetchSession, now_ms: int) -> None:
-        """Resume for a request that adds and removes no partition."""
-        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+    def used(self, session: FetchSession, now_ms: int) -> None:
         session.last_used_ms = now_ms
         sessions, session_id = self._sessions, session.id
         del sessions[session_id]  # to insert it last

@@ -11,6 +11,7 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    LAST_EPOCH,
     NO_SESSION,
     FetchSession,
     PartitionRead,
@@ -170,8 +171,9 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     is_unchanged = ctx.version >= FORMATS_KNOWN_SINCE or is_sent_unchanged(ctx.version, partition.topic)
     epoch = 0
     if session is not None:
-        broker.fetch_sessions.advance(session, ctx.now_ms)
-        epoch = session.epoch
+        session.epoch = epoch = session_epoch + 1 if session_epoch < LAST_EPOCH else INITIAL_EPOCH + 1
+        if session.last_used_ms != ctx.now_ms:  # else it is one of the last
+            broker.fetch_sessions.used(session, ctx.now_ms)
         trace = ctx.session.trace
         if trace is not None and trace.subject is not None:
             place = item.topic_name, requested.partition, requested.fetch_offset
