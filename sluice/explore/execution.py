@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -191,9 +192,16 @@ def _one_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        # Coroutines of killed applications end here, and raise without a loop.
+        reported, sys.unraisablehook = sys.unraisablehook, _ignore
         gc.collect(0)
+        sys.unraisablehook = reported
         if was_enabled:
             gc.enable()
+
+
+def _ignore(_error: object) -> None:
+    """Report nothing."""
 
 
 @contextmanager

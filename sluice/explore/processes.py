@@ -64,6 +64,10 @@ class Processes:
             await asyncio.wait(tasks.values(), timeout=within_s)
         return [host for host, task in tasks.items() if not task.done() and not self._loop.is_paused(host)]
 
+    def end(self) -> None:
+        """Start no instance any more."""
+        self._applications.clear()
+
     def tasks_of(self, host: str) -> list[str]:
         """Return the names of the coroutines that run on a host."""
         tasks = sorted(asyncio.all_tasks(self._loop), key=hash)

@@ -132,7 +132,8 @@ class Run:
         self.happened.append((self.broker.journal.last_seq + 0.5, self.now_s, text))
 
     async def end(self) -> None:
-        """End the clients of failures."""
+        """End the clients of failures, and restart no application."""
+        self.processes.end()
         for client in self._clients:
             client.cancel()
         if self._clients:

@@ -8,20 +8,22 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 import msgspec
 
 from sluice.explore.evaluation import in_this_process
-from sluice.explore.execution import Schedule, execute
+from sluice.explore.execution import Outcome, Schedule, execute
 from sluice.explore.guided import Guided
-from sluice.explore.search import Result, search
+from sluice.explore.search import Evaluate, Result, search
 
 from .chance import Chance
 from .examples import FINDINGS, Example, Finding, examples, findings, steps_of
 
-# Every bug must be found within so many runs.
-_MOST_RUNS = 500
+# Every bug must be found within this processor time, with its reduction; runs are not limited.
+_LIMIT_S = 60.0
+_ANY_RUNS = 1_000_000
 
 
 def main() -> int:
@@ -57,7 +59,7 @@ def _find(example: Example, seeds: int, *, is_written: bool) -> int:
     times: list[float] = []
     for seed in range(seeds):
         began = time.process_time()
-        results.append(search(in_this_process(example.naive, example.options), _MOST_RUNS, seed))
+        results.append(search(_limited(example), _ANY_RUNS, seed))
         times.append(time.process_time() - began)
     found = [result.found for result in results if result.found is not None and result.found.schedule.injections]
     if not found:
@@ -89,19 +91,41 @@ def _find(example: Example, seeds: int, *, is_written: bool) -> int:
     return seeds - len(found)
 
 
+def _limited(example: Example, *, reduces: bool = True) -> Evaluate:
+    """Return a function that executes runs of the naive version until the limit, and those of the reduction."""
+    evaluate = in_this_process(example.naive, example.options)
+    end = time.process_time() + _LIMIT_S
+    has_failed = False
+
+    def limited(schedules: Sequence[Schedule]) -> Iterator[Outcome]:
+        nonlocal has_failed
+        if has_failed and not reduces:
+            return
+        for outcome in evaluate(schedules):
+            has_failed = has_failed or bool(outcome.error)
+            yield outcome
+            if time.process_time() >= end and not has_failed:
+                return
+
+    return limited
+
+
 def _compare(example: Example, seeds: int) -> None:
-    """Search for the naive version's failure by both strategies, and print their times until the first one."""
-    medians = []
+    """Search for the naive version's failure by both strategies, and print times and runs until the first one.
+
+    The reduction is that of both, and not part of the comparison.
+    """
+    times: dict[str, list[float]] = {}
+    runs: dict[str, list[int]] = {}
     for strategy in (Guided, Chance):
-        times: list[float] = []
         for seed in range(seeds):
             began = time.process_time()
-            evaluate = in_this_process(example.naive, example.options)
-            search(evaluate, _MOST_RUNS, seed, strategy=strategy)
-            times.append(time.process_time() - began)
-        medians.append(median(times))
-    guided, chance = medians
-    print(f"  guided {guided:.2f} s, chance {chance:.2f} s: {guided / chance:.2f}", flush=True)
+            result = search(_limited(example, reduces=False), _ANY_RUNS, seed, strategy=strategy)
+            times.setdefault(strategy.__name__, []).append(time.process_time() - began)
+            runs.setdefault(strategy.__name__, []).append(result.runs)
+    for name, each in times.items():
+        print(f"  {name}: {median(each):.2f} s ({min(each):.2f} to {max(each):.2f}), {median(runs[name]):g} runs")
+    print(f"{example}: guided / chance: {median(times['Guided']) / median(times['Chance']):.2f}", flush=True)
 
 
 def _repeat(example: Example, processes: int) -> int:

@@ -214,6 +214,26 @@ def test_runs_leave_no_objects(kind: str) -> None:
     assert loops() == before
 
 
+def test_no_application_is_restarted_after_the_run() -> None:
+    started: list[str] = []
+
+    async def application(name: str) -> None:
+        started.append(name)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(2)
+
+    async def program(run: Run) -> None:
+        run.start(lambda: application("cancelled"), "cancelled")
+        run.start(lambda: application("other"), "other")
+        await asyncio.sleep(1)
+        run.processes.cancel("cancelled-1")
+
+    assert execute(program, Schedule(), Options()).error == ""
+    assert started == ["cancelled", "other"]
+
+
 def test_a_program_that_lets_no_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     async def program(_run: Run) -> None:
         for _ in range(100_000):
