@@ -18,24 +18,24 @@ from sluice.broker.exchange.route import Route
 from sluice.broker.exchange.routes import Routes
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import ENDED, Outcome, RequestContext
+from sluice.broker.requests.long_request import LongRequest
 from sluice.broker.requests.session import Session
 from sluice.broker.requests.trace import RequestTrace
 from sluice.broker.throttling.scope import EVERYTHING, Scope
 from sluice.client.network.connection import Cancelable
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
 from sluice.protocol.apis.header import ResponseHeader
 from sluice.protocol.apis.metadata import MetadataResponse
 from sluice.protocol.apis.share_fetch import ShareFetchResponse
-from sluice.protocol.codec.compile import decode_prefix
-from sluice.protocol.codec.wire import Parts
+from sluice.protocol.codec.compile import decode_in_slices, decode_prefix
 from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.frame import SIZE_BYTES
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, free_arrays
 from sluice.protocol.types import ZERO_UUID
 
 from .fetch_sessions import ForwardedSessions
@@ -47,7 +47,7 @@ from .repeated_responses import RepeatedResponses
 from .sasl_passthrough import SaslPassthrough
 from .throttling import ForwardedThrottler
 from .upstream.cluster import UpstreamTopic
-from .upstream.connection import ForwardedContext, InFlight, UpstreamConnection
+from .upstream.connection import FETCHES, ForwardedContext, InFlight, UpstreamConnection
 from .upstream.connector import UpstreamConnector
 from .upstream.forwarded_route import DecodedRoute, ForwardedRoute
 from .upstream.traffic import UpstreamTraffic
@@ -61,7 +61,6 @@ _MOST_CODES = 300  # Kafka's, and those of later releases; each is a label of me
 # Names of topic ids, of which the oldest is forgotten. No cluster has more topics.
 _MOST_TOPICS = 100_000
 _MOST_WITHOUT_NAME = 1000  # then they are asked for again
-_FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 class ForwardingExchange(Exchange):
@@ -76,6 +75,7 @@ class ForwardingExchange(Exchange):
         handlers = handlers_of(broker.served, use, passes_sasl=self.passes_sasl)
         super().__init__(broker, Routes(broker, handlers, ForwardedRoute if use is None else DecodedRoute))
         self._connector = connector
+        self.long_requests = broker.cluster.runtime.long_requests
         self._sasl = SaslPassthrough(self.routes, broker.config.text("sasl.oauthbearer.sub.claim.name"))
         self.reading: UpstreamConnection | None = None  # of the client whose requests are handled
         self.begin_read, self.end_read = self._begin_read, self._end_read
@@ -86,7 +86,6 @@ class ForwardingExchange(Exchange):
         self._codes: set[int] = {*ErrorCode}
         self._without_name: set[bytes] = set()  # topic ids that the cluster was asked for
         self._repeated = RepeatedResponses()
-        self._names_unknown_broker = False  # the last response
         self._sessions = ForwardedSessions(broker.metadata)
         broker.fetch_sessions = self._sessions  # type: ignore[assignment]  # only fault rules read it
         self._readers: dict[int, Callable[[ForwardedContext, InFlight, Message], bool]] = {
@@ -107,10 +106,14 @@ class ForwardingExchange(Exchange):
 
     def context(self, connection: Channel) -> RequestContext:
         trace = None if self.journal is None else RequestTrace()
-        ctx = ForwardedContext(Session(self._broker.node_id, connection, trace), self._waits.resume)
+        ctx = self._context(Session(self._broker.node_id, connection, trace))
         ctx.upstream = UpstreamConnection(self, ctx, self._connector.pool, self._max_response_bytes)
+        return ctx
+
+    def _context(self, session: Session) -> ForwardedContext:
+        ctx = ForwardedContext(session, self._waits.resume)
         ctx.sasl = ctx.mutations = None
-        ctx.is_exempt = False
+        ctx.is_exempt = ctx.names_unknown_broker = False
         return ctx
 
     def disconnected(self, ctx: RequestContext, error: Exception | None) -> None:
@@ -193,7 +196,7 @@ class ForwardingExchange(Exchange):
             return False
         if route.api_key == ApiKey.PRODUCE:
             return quotas.produce.quotas_enabled
-        return route.api_key in _FETCHES and quotas.fetch.quotas_enabled
+        return route.api_key in FETCHES and quotas.fetch.quotas_enabled
 
     def look_up(self, names: list[str], ids: list[bytes], respond: Callable[[Mapping[str, int]], None]) -> None:
         def found(topics: list[UpstreamTopic]) -> None:
@@ -228,18 +231,44 @@ class ForwardingExchange(Exchange):
 
     def received(self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int) -> None:
         """Respond to a request with the upstream's response. Raises RemoteProtocolError if it is malformed."""
-        route = sent.route
-        position = start + route.header_bytes
-        if position > start + _CORRELATION_ID_BYTES and (position > end or view[position - 1]):
-            _, position = decode_prefix(ResponseHeader, 1)(view, start, end)
-        took_ms = self.clock.monotonic_ms() - sent.sent_ms
-        self.traffic.answered(route.api_name, took_ms)
+        route, position = sent.route, self._start_of_body(sent, view, start, end)
         if sent.is_alone:
             response, _ = route.decode_response(view, position, end)
             ctx.resume(partial(self._read_response, ctx, sent, response, None))
             return
         ctx.now_ms = self.clock.wall_ms()
         self._charge_and_respond(ctx, self._repeated_or_read(ctx, sent, view[position:end]))
+
+    def _start_of_body(self, sent: InFlight, view: memoryview, start: int, end: int) -> int:
+        """Return where the body of a response starts, and record the time until the response."""
+        position = start + sent.route.header_bytes
+        if position > start + _CORRELATION_ID_BYTES and (position > end or view[position - 1]):
+            _, position = decode_prefix(ResponseHeader, 1)(view, start, end)
+        self.traffic.answered(sent.route.api_name, self.clock.monotonic_ms() - sent.sent_ms)
+        return position
+
+    def read_long(
+        self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int
+    ) -> tuple[LongRequest, Callable[[], None]]:
+        """Return the work of reading a long response, for slices, and the function that then responds.
+
+        It has its own context, because the client's requests are forwarded meanwhile.
+        """
+        body = view[self._start_of_body(sent, view, start, end) : end]
+        reading = self._context(ctx.session)
+        reading.route, reading.upstream = sent.route, ctx.upstream
+        outcome: Message | Outcome = ENDED
+
+        def read() -> None:
+            nonlocal outcome
+            outcome = self._repeated_or_read(reading, sent, body)
+
+        def respond() -> None:
+            ctx.now_ms, ctx.error_code = self.clock.wall_ms(), reading.error_code
+            self._charge_and_respond(ctx, outcome)
+
+        reading.long = LongRequest(self.long_requests, len(body), read)
+        return reading.long, respond
 
     def received_token(self, ctx: ForwardedContext, token: bytes) -> None:
         """Send the upstream's response to a SASL token without a header."""
@@ -279,13 +308,23 @@ class ForwardingExchange(Exchange):
             if route.api_key == ApiKey.API_VERSIONS:
                 self._read_software(ctx, sent)
             return found
-        response, _ = route.decode_response(body, 0, len(body))
-        self._names_unknown_broker = False
+        long = ctx.long
+        if long is None:
+            response, _ = route.decode_response(body, 0, len(body))
+        else:
+            cls = API_KEYS[route.api_key].response
+            response, _ = decode_in_slices(cls, route.version, body, 0, len(body), long.pause)
+        ctx.names_unknown_broker = False
         outcome = self._read_response(ctx, sent, response, body)
-        if key is None or ctx.error_code or self._names_unknown_broker:
+        if ctx.error_code or ctx.names_unknown_broker:
+            key = None
+        if key is None and long is None:
             return outcome
-        parts: Parts = []
-        route.encode(outcome, parts)
+        parts = ctx.encode(outcome)
+        if long is not None:
+            free_arrays(response, long.pause)
+        if key is None:
+            return Encoded(parts, None)
         encoded = Encoded([b"".join(parts)], None)
         repeated.keep(key, encoded)
         return encoded
@@ -305,7 +344,7 @@ class ForwardingExchange(Exchange):
         read = self._readers.get(sent.route.api_key)
         is_changed = read is not None and read(ctx, sent, response)
         rewrite = sent.route.rewrite_addresses
-        if rewrite is not None and rewrite(response, partial(self._address_of, ctx.session)):
+        if rewrite is not None and rewrite(response, partial(self._address_of, ctx)):
             is_changed = True
         kept = None if is_changed or body is None else Encoded([body], None)
         if (sent.is_alone or self._throttler.quotas.fetch.quotas_enabled) and isinstance(
@@ -327,11 +366,11 @@ class ForwardingExchange(Exchange):
             known.add(code)
         return code
 
-    def _address_of(self, session: Session, node_id: int, _: str, __: int) -> tuple[str, int] | None:
+    def _address_of(self, ctx: ForwardedContext, node_id: int, _: str, __: int) -> tuple[str, int] | None:
         """Return the address of a broker for a client; None if the proxy does not know the broker yet."""
-        broker = brokers_of(self._broker.cluster).get(node_id)
+        session, broker = ctx.session, brokers_of(self._broker.cluster).get(node_id)
         if broker is None or session.connection.advertised.name not in broker.endpoints:
-            self._names_unknown_broker = True
+            ctx.names_unknown_broker = True
             return None
         endpoint = session.endpoint_of(broker)
         return endpoint.host, endpoint.port

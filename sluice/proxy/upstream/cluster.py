@@ -70,7 +70,9 @@ class UpstreamCluster:
         }
         known = {**self.brokers, **found}
         if not found or len(known) > _MOST_BROKERS:
-            raise KafkaException(f"Metadata: expected 1 to {_MOST_BROKERS} brokers, got {len(known)}")
+            raise KafkaException(
+                f"Metadata: expected 1 to {_MOST_BROKERS} brokers, got {len(known if found else found)}"
+            )
         self.brokers = known
         return [*found]
 

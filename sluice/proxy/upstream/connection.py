@@ -25,15 +25,17 @@ from sluice.broker.journal.journal import Journal
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.socket_transport import reset_at_close
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
+from sluice.broker.requests.long_request import LongRequest, LongRequests
 from sluice.broker.requests.route import SASL_TOKEN
 from sluice.broker.requests.trace import RequestAnnotations, RequestSubject
 from sluice.client.errors import KafkaException
 from sluice.client.network.connection import Cancelable, ResponsePool
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis import ApiKey
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
-from sluice.protocol.frame import FrameReader
+from sluice.protocol.frame import SCRATCH_BYTES, FrameReader
 from sluice.protocol.message import Message
 from sluice.proxy.mutations import Mutations
 from sluice.proxy.sasl.authentication import Authentication
@@ -54,6 +56,8 @@ _SIZE = Struct(">i")
 _CORRELATION_ID = Struct(">i")
 # Requests up to this size are joined.
 JOIN_BYTES = 64 * 1024
+# Their responses are long because of records, which are not decoded. Others of up to SCRATCH_BYTES take up to 20 ms.
+FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 class InFlight(Record, eq=False, gc=False):
@@ -73,8 +77,9 @@ class InFlight(Record, eq=False, gc=False):
 
 
 class ForwardedContext(RequestContext):
-    __slots__ = ("is_exempt", "mutations", "sasl", "upstream")
+    __slots__ = ("is_exempt", "mutations", "names_unknown_broker", "sasl", "upstream")
     is_exempt: bool  # whether quotas do not apply to the request
+    names_unknown_broker: bool  # whether the last response names a broker without a port at the proxy
     upstream: "UpstreamConnection"
     mutations: Mutations | None  # the charges of the last request that creates or deletes partitions
     sasl: SaslObserver | None  # of an authentication that passes through the proxy
@@ -87,6 +92,8 @@ class Forwarding(Protocol):
     def clock(self) -> Clock: ...
     @property
     def journal(self) -> Journal | None: ...
+    @property
+    def long_requests(self) -> LongRequests: ...
     @property
     def traffic(self) -> UpstreamTraffic: ...
     @property
@@ -101,6 +108,11 @@ class Forwarding(Protocol):
 
     def received(self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int) -> None:
         """Respond to a request with the upstream's response. Raises RemoteProtocolError if it is malformed."""
+
+    def read_long(
+        self, ctx: ForwardedContext, sent: InFlight, view: memoryview, start: int, end: int
+    ) -> tuple[LongRequest, Callable[[], None]]:
+        """Return the work of reading a long response, for slices, and the function that then responds."""
 
     def dispatch_held(self, ctx: ForwardedContext, frame: bytes) -> None:
         """Handle a request that had to wait for the responses to earlier ones."""
@@ -152,6 +164,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._held_is_alone = False
         self._is_closed = False
         self._is_full = False
+        self._long: tuple[LongRequest, Callable[[], None]] | None = None  # the response that is read in slices
         self._client = ctx.session.connection
         self.in_flight: deque[InFlight] = deque()
         self.passes_tokens = False  # whether the client sends SASL tokens without headers
@@ -313,12 +326,15 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._traffic.bytes_received += nbytes
-        reader = self._reader
-        if not reader.received(nbytes):
-            return
-        connection = self._client
+        if self._reader.received(nbytes):
+            self._receive_frames()
+
+    def _receive_frames(self) -> None:
+        reader, connection = self._reader, self._client
         try:
-            while not self._is_over and reader.next_frame():
+            if self._long is not None:
+                self._run_slice(*self._long)
+            while self._long is None and not self._is_over and reader.next_frame():
                 if reader.end == reader.filled:  # faster than `has_rest`
                     self._receive(reader.view, reader.start, reader.end)
                     break
@@ -389,11 +405,39 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         ctx = self._ctx
         if sent.is_alone:
             self._exchange.received(ctx, sent, view, start, end)
-            return
-        connection = ctx.session.connection
+        elif end - start > SCRATCH_BYTES and sent.route.api_key not in FETCHES:
+            self.in_flight.appendleft(sent)  # a response of the proxy itself must not overtake it
+            self._long = self._exchange.read_long(ctx, sent, view, start, end)
+            self._run_slice(*self._long)
+        else:
+            self._restore_answered(sent)
+            self._exchange.received(ctx, sent, view, start, end)
+            self._responded()
+
+    def _run_slice(self, long: LongRequest, respond: Callable[[], None]) -> None:
+        """Read a long response for one slice; none of the connection's others is read until it is sent."""
+        requests = self._exchange.long_requests
+        if self._is_closed:
+            self._long = None
+            requests.cancel(long)
+        elif requests.run_slice(long):
+            self._long = None
+            self._restore_answered(self.in_flight.popleft())
+            respond()
+            self._responded()
+            if long.suspended:
+                self._resume_reading()
+        else:
+            if self._transport is not None:
+                self._transport.pause_reading()
+            requests.run_later(long, self._receive_frames)
+
+    def _restore_answered(self, sent: InFlight) -> None:
         self.restore(sent)
-        connection.owed -= 1
-        self._exchange.received(ctx, sent, view, start, end)
+        self._client.owed -= 1
+
+    def _responded(self) -> None:
+        connection = self._ctx.session.connection
         if connection.is_sending and self._transport is not None:  # until the client reads
             self._transport.pause_reading()
             connection.on_sent = self._resume_reading
@@ -421,9 +465,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._write_now(authentication.first_request())
 
     def _resume_reading(self) -> None:
-        self._ctx.session.connection.on_sent = None
-        if self._transport is not None:
-            self._transport.resume_reading()
+        """Resume reading, unless the client does not read, or a long response is read."""
+        connection = self._ctx.session.connection
+        if not connection.is_sending:
+            connection.on_sent = None
+            if self._transport is not None and self._long is None:
+                self._transport.resume_reading()
 
     def _dispatch_held(self) -> None:
         frame = self._held
