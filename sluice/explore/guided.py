@@ -70,7 +70,9 @@ class Guided:
         self._states |= outcome.states
         for each in schedule.injections[-1:]:
             self._gains[each.kind] += (min(new, _MOST_NEW) / _MOST_NEW - self._gains[each.kind]) / 4
-        self._useless.update((each.kind, each.client_id, each.api) for each in outcome.missed)
+        for each in schedule.injections[:1]:  # earlier failures, or another order, may have prevented the others
+            if each in outcome.missed and not schedule.order:
+                self._useless.add((each.kind, each.client_id, each.api))
         if new and schedule.injections and not outcome.missed and len(schedule.injections) < _MOST_INJECTIONS:
             places = _places(_after_last(schedule, outcome.points))
             if places:

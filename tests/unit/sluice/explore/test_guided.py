@@ -39,6 +39,14 @@ def test_kinds_that_did_not_hit_are_not_tried_again() -> None:
     assert {each.kind for each in proposed(strategy, 20)} == {"stalled"}
 
 
+def test_kinds_that_earlier_failures_prevented_are_tried_again() -> None:
+    strategy = Guided(Outcome("", points=points("Fetch", "Fetch")), ["slow", "stalled"], 0)
+    first, missed = Injection("stalled", "shop", "Fetch", 1), Injection("slow", "shop", "Fetch", 2)
+    strategy.read(Schedule((first, missed)), Outcome("", missed=[missed]))
+    strategy.read(Schedule((missed,), order=3), Outcome("", missed=[missed]))
+    assert {each.kind for each in proposed(strategy, 20)} == {"slow", "stalled"}
+
+
 def test_one_run_kills_one_broker() -> None:
     first = Outcome("", points=points(*["Produce"] * 9))
     for schedule in Guided(first, ["broker-killed", "broker-power-lost"], 0).propose(50):
