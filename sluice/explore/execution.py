@@ -86,15 +86,15 @@ def execute(
     program: Program, schedule: Schedule, options: Options, recorder: "started.Recorder | None" = None
 ) -> Outcome:
     """Run a program in virtual time; the same arguments have the same outcome. `recorder` gets its trace."""
+    with _quiet(), _recorded(recorder), _one_collection():
+        return _executed(program, schedule, options)
+
+
+def _executed(program: Program, schedule: Schedule, options: Options) -> Outcome:
     held: list[Outcome] = []
+    loop = ProcessLoop(seed=options.seed, until=_LIMIT_S, max_turns=_MOST_TURNS)
     try:
-        with _quiet(), _recorded(recorder), _one_collection():
-            # No variable has the loop, so that its collection is complete.
-            run_in(
-                ProcessLoop(seed=options.seed, until=_LIMIT_S, max_turns=_MOST_TURNS),
-                _run(program, schedule, options, held),
-                seed=options.seed,
-            )
+        run_in(loop, _run(program, schedule, options, held), seed=options.seed)
     except (DeadlockError, RunawayError) as error:
         if not held:
             return Outcome(str(error))
@@ -195,6 +195,7 @@ def _one_collection() -> Iterator[None]:
         # Coroutines of killed applications end here, and raise without a loop.
         reported, sys.unraisablehook = sys.unraisablehook, _ignore
         gc.collect(0)
+        gc.collect(1)  # what they have kept until then
         sys.unraisablehook = reported
         if was_enabled:
             gc.enable()
