@@ -397,7 +397,7 @@ def test_unused_plugin_imports_only_itself(tmp_path: Path) -> None:
     plugin = ["sluice.pytest_plugin", "sluice.pytest_plugin.observers", "sluice.pytest_plugin.traces"]
     traces = [
         "sluice.embedded",
-        *(f"sluice.embedded.traces{name}" for name in ("", ".files", ".recorded_test", ".started")),
+        *(f"sluice.embedded.traces{name}" for name in ("", ".of_broker", ".recorded_test", ".started")),
     ]
     own = ["sluice", "sluice._version", *traces, "sluice.errors", *plugin, "sluice.version"]
     assert loaded(tmp_path, {"test_it.py": test}) == str(own)
