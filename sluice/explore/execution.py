@@ -192,10 +192,13 @@ def _one_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        # Coroutines of killed applications end here, and raise without a loop.
+        # Coroutines of killed applications end here. They fail, as no method of this loop works; without one, aiokafka
+        # would make a loop that nobody closes.
         reported, sys.unraisablehook = sys.unraisablehook, _ignore
+        asyncio._set_running_loop(asyncio.AbstractEventLoop())  # type: ignore[abstract]
         gc.collect(0)
         gc.collect(1)  # what they have kept until then
+        asyncio._set_running_loop(None)
         sys.unraisablehook = reported
         if was_enabled:
             gc.enable()

@@ -38,6 +38,8 @@ def _kind(outcome: Outcome) -> str:
 def _smaller(found: Found) -> Iterator[Schedule]:
     schedule, replace = found.schedule, msgspec.structs.replace
     injections = schedule.injections
+    if found.outcome.missed:
+        yield replace(schedule, injections=tuple(each for each in injections if each not in found.outcome.missed))
     for left_out in range(len(injections)):
         yield replace(schedule, injections=injections[:left_out] + injections[left_out + 1 :])
     if schedule.order:

@@ -66,3 +66,14 @@ def test_reduction(breaks: Callable[[Schedule], bool], found: Schedule, smallest
 def test_other_outcomes_are_not_smaller(smaller: Outcome) -> None:
     found = Found(Schedule((SLOW, KILL)), Outcome("AtLeastOnce: lost"))
     assert reduced(found, lambda schedules: ((each, smaller) for each in schedules)) == found
+
+
+def test_failures_that_miss_are_left_out_together() -> None:
+    found = Found(Schedule((KILL, SLOW, LOST)), Outcome("AtLeastOnce: lost", [SLOW, LOST]))
+
+    def run(schedules: Sequence[Schedule]) -> Iterator[tuple[Schedule, Outcome]]:
+        for schedule in schedules:
+            missed = [each for each in schedule.injections if each.kind != "kill-after"]
+            yield schedule, Outcome("AtLeastOnce: lost" if "kill-after" in kinds(schedule) else "", missed)
+
+    assert reduced(found, run).schedule == Schedule((FIRST,))
