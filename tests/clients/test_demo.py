@@ -21,6 +21,8 @@ def test_real_clients_get_the_rates_of_their_quotas() -> None:
         assert clients[name]["of_quota"] == pytest.approx(1, abs=0.05), name
         assert clients[name]["whole_cycles"] >= 1
         assert clients[name]["throttle_s"] > 10, f"{name} sends far more than its quota"
+    for name in ("bronze", "gold"):
+        assert clients[name]["of_quota"] == pytest.approx(clients[name]["virtual_of_quota"], rel=0.02), name
     assert clients["steady"]["throttle_s"] == 0
     assert clients["steady"]["requests"] > 100
     assert (summary["passed"], result.returncode) == (True, 0)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from .metrics import Scrape
 from .trace import Client
-from .verdict import METHOD, MOST_OFF_QUOTA, Result
+from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
 _NOW_MS = 1000.0  # over less time, the figures of a throttled client flicker
 _LINE_EVERY_MS = 5000.0
@@ -102,14 +102,15 @@ def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str
 
 
 def print_summary(console: Console, results: Sequence[Result], started_ms: float) -> None:
-    table = _table("client", "quota MB/s", "got MB/s", "of quota", "whole cycles", "throttled", "")
+    table = _table("client", "quota MB/s", "got MB/s", "of quota", "virtual", "whole cycles", "throttled", "")
     for result in results:
-        client = result.client
+        client, virtual = result.client, result.virtual_byte_rate
         table.add_row(
             Text(client.name, style="bold"),
             _mb(client.quota),
             _mb(result.byte_rate),
             f"{result.byte_rate / client.quota:.1%}",
+            f"{virtual / client.quota:.1%}" if virtual else "",
             _cycles(result, started_ms),
             f"{result.throttle_s:.1f} s",
             Text("off", style="bold red") if result.problems else Text("ok", style="green"),
@@ -117,7 +118,7 @@ def print_summary(console: Console, results: Sequence[Result], started_ms: float
     console.print()
     console.print(table)
     console.print()
-    console.print(fill(METHOD, min(console.width, _PROSE_COLUMNS)) + "\n", highlight=False)
+    console.print(fill(f"{METHOD} {VIRTUAL}", min(console.width, _PROSE_COLUMNS)) + "\n", highlight=False)
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
         console.print(Text(f"{problem}.", style="bold red"))

@@ -27,8 +27,8 @@ def _play(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
     async def run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
         logging.getLogger("aiokafka").error("a warning of a library")
         console.print("meanwhile")
-        results = [Result(client, client.quota, None, 0.0, []) for client in clients]
-        results[-1] = Result(clients[-1], 0.0, None, 1.0, list(problems))
+        results = [Result(client, client.quota, None, None, 0.0, []) for client in clients]
+        results[-1] = Result(clients[-1], 0.0, None, None, 1.0, list(problems))
         return results, 0.0
 
     monkeypatch.setattr(demo_module, "_run", run)

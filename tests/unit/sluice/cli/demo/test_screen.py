@@ -101,8 +101,8 @@ class TestTheSummary:
         bronze, steady = _client("bronze", PRODUCE, 1e6), _client("steady", PRODUCE, 1e6, exceeds_quota=False)
         console, output = _console()
         results = [
-            Result(bronze, 0.999e6, Cycles(2, 13_400.0, 36_200.0, 0.999e6), 33.44, list(problems)),
-            Result(steady, 0.19e6, None, 0.0, []),
+            Result(bronze, 0.999e6, Cycles(2, 13_400.0, 36_200.0, 0.999e6), 1e6, 33.44, list(problems)),
+            Result(steady, 0.19e6, None, None, 0.0, []),
         ]
         print_summary(console, results, 1_000.0)
         return output.getvalue()
@@ -113,7 +113,7 @@ class TestTheSummary:
 
     def test_summary_shows_rates_and_cycles_per_client(self) -> None:
         row = _row(self._text(), "bronze ")
-        assert row == ["bronze", "1.00", "1.00", "99.9%", "2", "(12-35", "s)", "33.4", "s", "ok"]
+        assert row == ["bronze", "1.00", "1.00", "99.9%", "100.0%", "2", "(12-35", "s)", "33.4", "s", "ok"]
         assert _row(self._text(), "steady ") == ["steady", "1.00", "0.19", "19.0%", "0.0", "s", "ok"]
 
     def test_summary_explains_why_a_single_second_is_inconclusive(self) -> None:

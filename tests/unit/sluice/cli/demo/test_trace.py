@@ -1,10 +1,10 @@
-"""Whole cycles, with simulated clients in virtual time."""
+"""Whole cycles and replay, with simulated clients in virtual time."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.cli.demo.trace import FETCH, PRODUCE, Exchange, Trace
+from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace, replay
 from tests.support.held_client import QUOTA, held_client
 
 
@@ -70,10 +70,10 @@ def test_new_sensor_accepts_ten_seconds_of_quota_at_once_so_one_second_is_inconc
 
 
 @pytest.mark.parametrize(
-    ("kind", "off_quota"),
+    ("kind", "off_quota", "off_replay"),
     [
-        pytest.param(PRODUCE, 0.01, id="a producer within 5 %"),
-        pytest.param(FETCH, 0.045, id="a consumer within 5 %"),
+        pytest.param(PRODUCE, 0.01, 0.01, id="a producer within 5 and 2 %"),
+        pytest.param(FETCH, 0.045, 0.06, id="a consumer within 5 %"),
     ],
 )
 @settings(max_examples=settings().max_examples // 4)
@@ -86,6 +86,7 @@ def test_new_sensor_accepts_ten_seconds_of_quota_at_once_so_one_second_is_inconc
 def test_over_whole_cycles_a_throttled_client_runs_at_its_quota(
     kind: str,
     off_quota: float,
+    off_replay: float,
     requests_per_s: int,
     times_as_fast: float,
     late_ms: float,
@@ -93,6 +94,43 @@ def test_over_whole_cycles_a_throttled_client_runs_at_its_quota(
 ) -> None:
     payload_bytes = int(QUOTA / requests_per_s)
     client = held_client(kind, payload_bytes, 1e3 / requests_per_s / times_as_fast, late_ms=late_ms, stops_ms=stops_ms)
-    cycles = client.trace.whole_cycles(QUOTA)
+    cycles, virtual = client.trace.whole_cycles(QUOTA), replay(client).whole_cycles(QUOTA)
     assert cycles is not None
+    assert virtual is not None
     assert cycles.byte_rate == pytest.approx(QUOTA, rel=off_quota)
+    assert cycles.byte_rate == pytest.approx(virtual.byte_rate, rel=off_replay)
+
+
+class TestReplay:
+    @pytest.mark.parametrize("kind", [PRODUCE, FETCH])
+    def test_replay_of_a_virtual_run_is_identical(self, kind: str) -> None:
+        client = held_client(kind, 100_000, 0.0)
+        exchanges = client.trace.exchanges
+        # The replay may continue to its last response.
+        replayed = [(e.payload_bytes, e.throttle_ms) for e in replay(client).exchanges]
+        assert replayed[: len(exchanges)] == [(e.payload_bytes, e.throttle_ms) for e in exchanges]
+
+    @pytest.mark.parametrize("enforced", [0.9, 1.1])
+    def test_replay_detects_a_broker_with_another_quota(self, enforced: float) -> None:
+        client = held_client(PRODUCE, 100_000, 2.0, enforced=enforced * QUOTA)
+        cycles, virtual = client.trace.whole_cycles(QUOTA), replay(client).whole_cycles(QUOTA)
+        assert cycles is not None
+        assert virtual is not None
+        assert cycles.byte_rate == pytest.approx(enforced * QUOTA, rel=0.02)
+        assert virtual.byte_rate == pytest.approx(QUOTA, rel=0.02)
+
+    def test_replay_continues_with_the_first_request_when_virtual_time_is_ahead(self) -> None:
+        # A pause of the broker, unlike one of the client, is not part of virtual time.
+        trace = Trace()
+        trace.add(Exchange(0.0, 0.0, 20_000_000, 10_000))
+        trace.add(Exchange(0.0, 30_000.0, 1_000_000, 1_000))
+        trace.add(Exchange(30_000.0, 31_000.0, 1_000_000, 0))
+        assert len(replay(Client("c", "", PRODUCE, QUOTA, trace)).exchanges) > 2
+
+    def test_replay_keeps_the_clients_own_delays(self) -> None:
+        trace = Trace()
+        for at_s in range(20):
+            trace.add(Exchange(at_s * 1e3, at_s * 1e3 + 5, 1000, 0))
+        assert [e.answered_ms for e in replay(Client("c", "", PRODUCE, QUOTA, trace)).exchanges] == [
+            e.answered_ms for e in trace.exchanges
+        ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace
+from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace, replay
 from sluice.cli.demo.verdict import Result, as_json, bursts_within, judge
 from tests.support.held_client import QUOTA, STARTED_MS, held_client
 
@@ -22,14 +22,19 @@ class TestAThrottledClient:
         assert result.byte_rate == pytest.approx(QUOTA, rel=0.02)
         assert result.cycles is not None
         assert result.cycles.count == 2
+        assert result.virtual_byte_rate == pytest.approx(result.byte_rate, rel=0.02)
 
     def test_trace_may_end_with_its_last_burst(self) -> None:
+        """In virtual time, without the client's delays, that burst is a second later."""
         exchanges = held_client(PRODUCE, 100_000, 2.0, late_ms=5, stops_ms=500).trace.exchanges
         trace = Trace()
         while trace.whole_cycles(QUOTA) is None:
             trace.add(exchanges[len(trace.exchanges)])
         client = Client("bronze", "aiokafka", PRODUCE, QUOTA, trace)
-        assert judge(client, 30.0).problems == []
+        assert replay(client).whole_cycles(QUOTA) is None
+        result = judge(client, 30.0)
+        assert result.problems == []
+        assert result.virtual_byte_rate == pytest.approx(result.byte_rate, rel=0.02)
 
     @pytest.mark.parametrize(("enforced", "off"), [(0.93, "-7"), (1.07, "+7")])
     @pytest.mark.parametrize("kind", [PRODUCE, FETCH])
@@ -37,6 +42,11 @@ class TestAThrottledClient:
         (problem, *_) = judge(held_client(kind, 100_000, 5.0, enforced=enforced * QUOTA), 30.0).problems
         assert problem.startswith(f"bronze is {off[0]}")
         assert problem.endswith("off its quota; 5% is allowed")
+
+    @pytest.mark.parametrize("enforced", [0.97, 1.03])
+    def test_rate_that_differs_from_the_virtual_replay_fails(self, enforced: float) -> None:
+        (problem,) = judge(held_client(PRODUCE, 100_000, 5.0, enforced=enforced * QUOTA), 30.0).problems
+        assert problem.endswith("off its rate in virtual time; 2% is allowed")
 
     def test_client_without_throttling_fails(self) -> None:
         trace = Trace()
@@ -80,10 +90,14 @@ class TestTheSummaryForMachines:
         assert (held["client_id"], held["resource"], held["whole_cycles"]) == ("bronze", "Produce", 2)
         assert held["of_quota"] == results[0].byte_rate / QUOTA
         assert (held["from_s"], held["throttle_s"]) == (pytest.approx(12, abs=0.5), 30.5)
-        assert (calm["whole_cycles"], calm["of_quota"]) == (None, pytest.approx(0.2, 0.1))
+        assert (calm["whole_cycles"], calm["virtual_of_quota"], calm["of_quota"]) == (
+            None,
+            None,
+            pytest.approx(0.2, 0.1),
+        )
 
     def test_one_problem_fails_the_summary(self) -> None:
-        bad = Result(calm_client(), 0.0, None, 1.0, ["steady was throttled"])
+        bad = Result(calm_client(), 0.0, None, None, 1.0, ["steady was throttled"])
         summary = as_json([judge(held_client(PRODUCE, 100_000, 5.0), 30.5), bad], STARTED_MS)
         assert summary["passed"] is False
         assert _rows(summary)[1]["problems"] == ["steady was throttled"]
