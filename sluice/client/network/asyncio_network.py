@@ -10,7 +10,8 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
@@ -96,6 +97,10 @@ class AsyncNetwork:
             UnsupportedVersionException: If there is no common version.
             AuthenticationException: If authentication fails.
         """
+        return await self.send(node, request, await self.ready(node, request))
+
+    async def ready(self, node: Node, request: Request) -> float:
+        """Return the time when a request can be sent to a node; raise the errors of `request`."""
         client, clock = self.client, self.clock
         now_ms = clock.monotonic_ms()
         deadline_ms = now_ms + (request.timeout_ms or client.request_timeout_ms)
@@ -107,7 +112,7 @@ class AsyncNetwork:
                 raise self.timeout(f"node {node} was not ready for {request.api.name}")
             await self.wait(min(deadline_ms, now_ms + client.poll_delay_ms(node.id, now_ms)))
             now_ms = clock.monotonic_ms()
-        return await self.send(node, request, now_ms)
+        return now_ms
 
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
         future: asyncio.Future[Exchange] = self._loop.create_future()
@@ -165,6 +170,28 @@ class AsyncNetwork:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             _complete(waiter)
+
+
+class Turns:
+    """A lock that coroutines get in the order in which they wait for it."""
+
+    def __init__(self, network: AsyncNetwork) -> None:
+        self._network = network
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def take(self, deadline_ms: float) -> AsyncIterator[None]:
+        """Hold the lock; raise TimeoutException if it is not free in time."""
+        left_s = None if deadline_ms == inf else max(0.0, deadline_ms - self._network.clock.monotonic_ms()) / 1e3
+        try:
+            async with asyncio.timeout(left_s):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise self._network.timeout("an earlier request was not sent in time") from None
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 def _complete_exchange(future: asyncio.Future[Exchange], exchange: Exchange) -> None:

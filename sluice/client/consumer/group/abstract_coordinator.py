@@ -4,12 +4,14 @@ Its connection is separate: a fetch that waits must not delay a heartbeat.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 
 from sluice.client.backoff import Backoff
 from sluice.client.errors import DisconnectException, RetriableException, TimeoutException, error_name, raise_for
 from sluice.client.metadata.cluster import Node
-from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.asyncio_network import AsyncNetwork, Turns
 from sluice.client.network.in_flight import Request
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
@@ -28,6 +30,9 @@ class GroupCoordinator:
         self.node: Node | None = None
         self._network = network
         self._backoff = backoff
+        # Requests that wait for a lookup or a connection are sent in the order of the calls. Otherwise, a commit that
+        # waits would be sent after a later one with larger offsets.
+        self._turns = Turns(network)
 
     def forget(self, reason: str) -> None:
         node, self.node = self.node, None
@@ -42,6 +47,38 @@ class GroupCoordinator:
 
     async def ensure(self, deadline_ms: float = inf) -> Node:
         """Look up the coordinator if it is unknown."""
+        async with self._turns.take(deadline_ms):
+            return await self._looked_up(deadline_ms)
+
+    async def send(self, request: Request, deadline_ms: float = inf) -> Message:
+        """Return the coordinator's response; raise RetriableException if there is none."""
+        async with self._turns.take(deadline_ms):
+            node = await self._looked_up(deadline_ms)
+            with self._forgetting(node):
+                now_ms = await self._network.ready(node, request)
+        with self._forgetting(node):
+            return await self._network.send(node, request, now_ms)
+
+    async def pause(self, ms: float, deadline_ms: float = inf) -> None:
+        """Wait; raise TimeoutException at the deadline."""
+        until_ms = self._network.clock.monotonic_ms() + ms
+        while (now_ms := self._network.clock.monotonic_ms()) < until_ms:
+            self._network.raise_if_closed()
+            if now_ms >= deadline_ms:
+                raise TimeoutException("the operation did not complete in time")
+            await self._network.wait(min(until_ms, deadline_ms))
+
+    @contextmanager
+    def _forgetting(self, node: Node) -> Iterator[None]:
+        """Forget a coordinator that does not respond."""
+        try:
+            yield
+        except (DisconnectException, TimeoutException):
+            if self.node == node:
+                self.forget("no response")
+            raise
+
+    async def _looked_up(self, deadline_ms: float) -> Node:
         attempts = 0
         while self.node is None:
             try:
@@ -58,31 +95,6 @@ class GroupCoordinator:
             attempts += 1
             await self._network.metadata_after(self._network.client.metadata.request_update(), deadline_ms)
         return self.node
-
-    async def send(self, request: Request, deadline_ms: float = inf) -> Message:
-        """Return the coordinator's response; raise RetriableException if there is none."""
-        node = await self.ensure(deadline_ms)
-        try:
-            return await self._network.request(node, request)
-        except DisconnectException:
-            self._forget_if(node)
-            raise
-        except TimeoutException:
-            self._forget_if(node)
-            raise
-
-    def _forget_if(self, node: Node) -> None:
-        if self.node == node:
-            self.forget("no response")
-
-    async def pause(self, ms: float, deadline_ms: float = inf) -> None:
-        """Wait; raise TimeoutException at the deadline."""
-        until_ms = self._network.clock.monotonic_ms() + ms
-        while (now_ms := self._network.clock.monotonic_ms()) < until_ms:
-            self._network.raise_if_closed()
-            if now_ms >= deadline_ms:
-                raise TimeoutException("the operation did not complete in time")
-            await self._network.wait(min(until_ms, deadline_ms))
 
     async def _find_coordinator(self, deadline_ms: float) -> Node:
         response = await self._network.request(await self._any_node(deadline_ms), self._request())

@@ -139,6 +139,36 @@ async def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None
             await sending
 
 
+async def test_requests_that_wait_for_a_lookup_are_sent_in_the_order_of_their_calls() -> None:
+    async with group_stage() as stage:
+        answers = [Coordinator(key="g", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)] * 2
+        for broker in (stage.one, stage.two):
+            broker.responses["FindCoordinator"] = lambda request: (
+                FindCoordinatorResponse(coordinators=[answers.pop()]) if answers else stage.found(request)
+            )
+        stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse()
+        sending = []
+        for number in range(3):
+            request = request_of(HeartbeatRequest(group_id="g", generation_id=number))
+            sending.append(asyncio.ensure_future(stage.coordinator.send(request)))
+            await asyncio.sleep(0.06)  # the second call comes during the backoff of the first one's lookup
+        await asyncio.gather(*sending)
+        assert [each.message.generation_id for each in stage.one.requests("Heartbeat")] == [0, 1, 2]
+        assert len(stage.request_times_ms("FindCoordinator")) == 3
+
+
+async def test_request_that_waits_for_another_ones_lookup_ends_at_its_deadline() -> None:
+    async with group_stage() as stage:
+        stage.one.refuses = stage.two.refuses = True
+        first = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
+        await asyncio.sleep(0)
+        began_ms = stage.network.now_ms
+        with pytest.raises(TimeoutException):
+            await stage.coordinator.send(HEARTBEAT, stage.deadline(500))
+        assert stage.network.now_ms - began_ms == pytest.approx(500, abs=2)
+        first.cancel()
+
+
 async def test_backoff_ends_when_the_client_is_closed() -> None:
     async with group_stage() as stage:
         pausing = asyncio.ensure_future(stage.coordinator.pause(60_000))
