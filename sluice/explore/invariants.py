@@ -182,9 +182,10 @@ class BoundedRetries(Invariant, frozen=True):
     most: int = 50
 
     async def violation(self, run: Run) -> str:
-        failed: Counter[tuple[str, str]] = Counter()
+        failed: Counter[tuple[str, str, str]] = Counter()
         for request in _requests(run):
-            who = request.client_id, request.api
+            # Instances of an application have the same client id, and each its own address.
+            who = request.client_id, request.peer.rpartition(":")[0], request.api
             is_failed = any(request.error_codes) or request.answered_ns is None
             failed[who] = failed[who] + 1 if is_failed else 0
             if failed[who] > self.most:

@@ -151,13 +151,31 @@ def _producer(run: Run, **given: str) -> Producer:
     return Producer(config | {key.replace("_", "."): value for key, value in given.items()})
 
 
-async def _restarted(application: Application, *args: Any) -> None:
-    """Run an application, again with new clients after an error that a transaction cannot survive."""
+async def _restarted(application: Application, *args: Any, is_replaced: Callable[[], bool] = lambda: False) -> None:
+    """Run an application, again with new clients after an error that a transaction cannot survive, until replaced."""
     while True:
         try:
             return await application(*args)
         except KafkaException:
+            if is_replaced():
+                return None
             await asyncio.sleep(_RESTART_S)
+
+
+def _replaceable(application: Application) -> Application:
+    """Return an application whose newest instance replaces the others.
+
+    With one transactional id, instances that all start again after an error would fence each other for ever.
+    """
+    newest = 0
+
+    async def instance() -> None:
+        nonlocal newest
+        newest += 1
+        number = newest
+        await _restarted(application, is_replaced=lambda: number < newest)
+
+    return instance
 
 
 async def _copied(run: Run, assignor: str) -> None:
@@ -226,7 +244,7 @@ async def _written(run: Run) -> None:
     """Write bills in transactions, of which some are aborted; each instance continues where the one before ended."""
     await run.broker.cluster.create_topic("bills", partitions=_PARTITIONS)
     run.start(partial(_reads_bills, run), "reader")
-    run.start(partial(_restarted, _writes, run), "shop")
+    run.start(_replaceable(partial(_writes, run)), "shop")
     await run.wait_for(lambda: len(run.processed_records) == _PARTITIONS * (_ORDERS - len(_ABORTED)))
 
 
@@ -272,8 +290,10 @@ async def _sent_once(run: Run) -> None:
 # Another instance sends all again: without a transaction, no producer knows what another one has sent.
 _OF_ONE_INSTANCE = [kind for kind in KINDS if kind not in ("kill-before", "kill-after", "cancelled", "second-instance")]
 _OF_MEMBERS = [AtLeastOnce("orders"), NoCommitAhead("orders"), MonotonicCommits("orders"), BoundedRetries(), NoLeaks()]
-# The offsets of an open transaction are requested once per second, until it times out after 60 s, and is aborted then.
-_MOST_FAILED = 90
+# Committed offsets are requested again until the transaction of a killed member is aborted: after its timeout of 60 s,
+# at the next check, which happens every 10 s. The backoff is 1 s, less 20 %, after 5 requests with shorter ones. There
+# are up to 3 failures in a run, and a member may wait for the transaction of each.
+_MOST_FAILED = 3 * (5 + round((60 + 10) / 0.8))
 _OF_COPIES = [
     Contents("bills", _ALL),
     AtLeastOnce("bills"),

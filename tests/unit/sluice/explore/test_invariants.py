@@ -99,12 +99,19 @@ def waiting(seconds: float) -> Program:
     return program
 
 
-def retrying(failures: int) -> Program:
+def retrying(failures: int, instances: int = 1) -> Program:
     async def program(run: Run) -> None:
+        sent: list[object] = []
+
+        async def application() -> None:
+            async with Producer({"bootstrap.servers": run.broker.bootstrap, "client.id": "shop"}) as producer:
+                sent.append(await (await producer.send("orders", value="0")))
+
         await run.broker.cluster.create_topic("orders")
         run.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", client_id="shop", times=failures)
-        async with Producer({"bootstrap.servers": run.broker.bootstrap, "client.id": "shop"}) as producer:
-            await producer.send("orders", value="0")
+        for _ in range(instances):
+            run.start(application)
+        await run.wait_for(lambda: len(sent) == instances)
 
     return program
 
@@ -199,6 +206,7 @@ INVARIANTS: dict[str, tuple[Invariant, Program, str]] = {
     ),
     "few retries": (BoundedRetries(), retrying(50), ""),
     "many retries": (BoundedRetries(), retrying(51), "51 Produce requests of shop in a row failed"),
+    "few retries of each instance": (BoundedRetries(), retrying(80, instances=2), ""),
     "nothing is left": (NoLeaks(), leaving("nothing"), ""),
     "a task is left": (NoLeaks(), leaving("a task"), "app-1 has left 1 tasks, such as Event.wait"),
     "a connection is left": (NoLeaks(), leaving("a connection"), "app-1 has left 1 open connections"),
