@@ -15,7 +15,7 @@ from sluice.broker.journal.returned import RETURNED, RecordedResponse
 from sluice.broker.journal.sent import SENT, SentFields
 from sluice.journal_events import FetchedRecords, Request, TopicPartition, Value
 from sluice.protocol.apis import API_KEYS
-from sluice.spark.charges.request_log_line import NotUnderstoodError, split_line
+from sluice.spark.charges.request_log_line import NotUnderstoodError, split_json
 
 _NS_PER_MS = 1_000_000
 _MOST_PARTITIONS = 16  # as in the journal
@@ -69,11 +69,9 @@ class RequestLog:
 
     def event(self, line: str) -> Request | None:
         """Return the event of a line; None for a request of a broker. Raises NotUnderstoodError."""
-        written_ns, body = split_line(line)
-        if not body.startswith("{"):
-            raise NotUnderstoodError("request in the text form of Kafka before 2.8; expected JSON")
+        written_ns, body = split_json(line)
         try:
-            found = _decoder.decode(body[: body.rindex("}") + 1])
+            found = _decoder.decode(body)
             response: _Json = msgspec.json.decode(found.response)
         except (msgspec.MsgspecError, ValueError) as error:
             raise NotUnderstoodError(f"malformed completed request: {error}") from None

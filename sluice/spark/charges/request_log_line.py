@@ -1,4 +1,4 @@
-"""A line of Kafka's request log: its time, and the completed request in it."""
+"""A line of Kafka's request log: its time, and the completed request in it, which is JSON since Kafka 2.8."""
 
 import re
 from datetime import UTC, datetime
@@ -13,8 +13,8 @@ class NotUnderstoodError(ValueError):
     """The reason why a line cannot be read."""
 
 
-def split_line(line: str) -> tuple[int, str]:
-    """Return when the line was written, in ns, and the completed request. Timestamps without a zone are UTC."""
+def split_json(line: str) -> tuple[int, str]:
+    """Return when the line was written, in ns, and the JSON in it. Timestamps without a zone are UTC."""
     before, begins, body = line.partition(_BEGINS)
     if not begins:
         raise NotUnderstoodError("neither a journal event nor a completed request of Kafka's request log")
@@ -26,5 +26,11 @@ def split_line(line: str) -> tuple[int, str]:
         at = datetime.fromisoformat(f"{day}T{clock}{zone or '+00:00'}")
     except ValueError as error:
         raise NotUnderstoodError(f"completed request with an invalid timestamp: {error}") from None
+    if not body.startswith("{"):
+        raise NotUnderstoodError("request in the text form of Kafka before 2.8; expected JSON")
     since = at - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _NS_PER_MS, body
+    at_ns = ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _NS_PER_MS
+    text, end, _ = body.rpartition("}")
+    if not end:
+        raise NotUnderstoodError("malformed completed request: truncated JSON")
+    return at_ns, text + end
