@@ -1,5 +1,6 @@
 """A rule: a function of the facts of a client, a group or a topic, with the reason and the remedy for its findings."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -8,6 +9,8 @@ import msgspec
 
 from sluice.lint.facts.measures.examples import Example
 from sluice.lint.facts.membership import Notes
+from sluice.lint.facts.subjects import ClientFacts, GroupFacts
+from sluice.lint.facts.topics import TopicFacts
 
 F = TypeVar("F")  # ClientFacts, GroupFacts or TopicFacts, by the scope
 
@@ -36,27 +39,41 @@ class Severity(StrEnum):
         return severities[: severities.index(self) + 1]
 
 
-class Citation(msgspec.Struct, frozen=True, kw_only=True):
+class Citation(msgspec.Struct, frozen=True):
     """Kafka's own words.
 
     where: the document, such as "Producer Configs, acks" or "KIP-98"
-    url: its address
     words: the sentence, literally
+    url: its address
     """
 
     where: str
-    url: str
     words: str
+    url: str
+
+
+_CONFIGS = re.compile("(Producer|Consumer|Broker|Topic) Configs, (.+)")
+
+
+def cited(where: str, words: str, url: str = "") -> Citation:
+    """Return a citation; configs, KafkaConsumer and KafkaProducer need no URL."""
+    if configs := _CONFIGS.fullmatch(where):
+        url = f"https://kafka.apache.org/documentation/#{configs[1].lower()}configs_{configs[2]}"
+    elif not url:
+        name = where.partition(",")[0]
+        folder = name.removeprefix("Kafka").lower()
+        url = f"https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/{folder}/{name}.html"
+    return Citation(where, words, url)
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What to change, by property names of each client library; "" if the library has no such setting."""
 
-    java: str
-    librdkafka: str
-    aiokafka: str
-    franz_go: str
-    kafkajs: str
+    java: str = ""
+    librdkafka: str = ""
+    aiokafka: str = ""
+    franz_go: str = ""
+    kafkajs: str = ""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -100,15 +117,18 @@ class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     check: Callable[[F], Iterable[Evidence | Unknown]]
 
 
+_SCOPES: dict[object, Scope] = {ClientFacts: Scope.CLIENT, GroupFacts: Scope.GROUP, TopicFacts: Scope.TOPIC}
+
+
 def rule(
-    scope: Scope, severity: Severity, *, title: str, why: str, citation: Citation, remedy: Remedy, silent: str
+    severity: Severity, *, title: str, why: str, citation: Citation, remedy: Remedy, silent: str
 ) -> Callable[[Callable[[F], Iterable[Evidence | Unknown]]], Rule[F]]:
-    """Make a rule of its check, with the name of the function as id."""
+    """Make a rule of its check: the function's name is the id, and the type of its argument gives the scope."""
 
     def made(check: Callable[[F], Iterable[Evidence | Unknown]]) -> Rule[F]:
         return Rule(
             id=check.__name__.replace("_", "-"),
-            scope=scope,
+            scope=_SCOPES[check.__annotations__["facts"]],
             severity=severity,
             title=title,
             why=why,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.topics import TopicFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 # With fewer, chance decides where they go: a producer without keys fills a batch for one partition after the other.
 _LEAST_BATCHES, _LEAST_TOPIC_BYTES = 100, 1024 * 1024
@@ -13,15 +13,14 @@ _TIMES, _MOST_OF_TOPIC = 4, 0.8
 
 
 @rule(
-    Scope.TOPIC,
     Severity.WARNING,
     title="Topics with most data in one partition",
     why="One broker stores it, and one consumer of a group reads it, while the others have little to do. Usually many "
     "records have the same key, or an application chooses the partition.",
-    citation=Citation(
-        where="Introduction",
-        url="https://kafka.apache.org/documentation/#intro_concepts_and_terms",
-        words="Events with the same event key (e.g., a customer or vehicle ID) are written to the same partition",
+    citation=cited(
+        "Introduction",
+        "Events with the same event key (e.g., a customer or vehicle ID) are written to the same partition",
+        "https://kafka.apache.org/documentation/#intro_concepts_and_terms",
     ),
     remedy=Remedy(
         java="keys with more distinct values, or none; a partitioner.class that distributes a frequent key",
@@ -54,16 +53,15 @@ _LEAST_BATCH_BYTES = 4096
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Producers that do not compress large batches",
     why="Text and JSON shrink to a fraction in network, page cache and disk, also for each replica and consumer. "
     "Values that are compressed already, such as images, do not shrink. No compression is the default of all "
     "libraries.",
-    citation=Citation(
-        where="Design, End-to-end Batch Compression",
-        url="https://kafka.apache.org/documentation/#design_compression",
-        words="In some cases the bottleneck is actually not CPU or disk but network bandwidth.",
+    citation=cited(
+        "Design, End-to-end Batch Compression",
+        "In some cases the bottleneck is actually not CPU or disk but network bandwidth.",
+        "https://kafka.apache.org/documentation/#design_compression",
     ),
     remedy=Remedy(
         java="compression.type=lz4 or zstd",
@@ -88,16 +86,14 @@ _MOST = 0.9  # share of such requests; some are sent while a connection is made,
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Producers that send each record in a request of its own, at a high rate",
     why="A request costs the client, the network and the broker many times what a record costs. Above 200 requests/s, "
     "even linger.ms=5, Kafka's default, would collect several records.",
-    citation=Citation(
-        where="Producer Configs, linger.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_linger.ms",
-        words="The default changed from 0 to 5 in Apache Kafka 4.0 as the efficiency gains from larger batches "
-        "typically result in similar or lower producer latency despite the increased linger.",
+    citation=cited(
+        "Producer Configs, linger.ms",
+        "The default changed from 0 to 5 in Apache Kafka 4.0 as the efficiency gains from larger batches typically "
+        "result in similar or lower producer latency despite the increased linger.",
     ),
     remedy=Remedy(
         java="linger.ms=5, and send() without get() or flush() per record",
@@ -123,16 +119,14 @@ _MOST_REQUESTS = 2  # Produce requests per producer id
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Applications that create a producer for one or two requests",
     why="Each producer connects, gets metadata and a new producer id before it can send. Brokers keep the state of "
     "each producer id for a day (producer.id.expiration.ms), and producers cannot batch.",
-    citation=Citation(
-        where="KafkaProducer",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
-        words="The producer is thread safe and sharing a single producer instance across threads will generally be "
-        "faster than having multiple instances.",
+    citation=cited(
+        "KafkaProducer",
+        "The producer is thread safe and sharing a single producer instance across threads will generally be faster "
+        "than having multiple instances.",
     ),
     remedy=Remedy(
         java="one KafkaProducer per application",
@@ -157,16 +151,14 @@ _LEAST = 3  # a producer that splits a batch has one refusal per split
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Batches that are too large for the topic, again and again",
     why="A record above the limit is lost unless the application handles the error. The producer allows larger "
     "requests than the topic (max.message.bytes, by default 1,048,588 bytes).",
-    citation=Citation(
-        where="Producer Configs, max.request.size",
-        url="https://kafka.apache.org/documentation/#producerconfigs_max.request.size",
-        words="Note that the server has its own cap on the record batch size (after compression if compression is "
-        "enabled) which may be different from this.",
+    citation=cited(
+        "Producer Configs, max.request.size",
+        "Note that the server has its own cap on the record batch size (after compression if compression is enabled) "
+        "which may be different from this.",
     ),
     remedy=Remedy(
         java="max.request.size at most the topic's max.message.bytes, or a larger max.message.bytes",
@@ -187,14 +179,12 @@ def records_too_large(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Producers that send batches far below the batch size, at a high rate",
     why="Each request costs the same, whether its batches are full or not, and small batches compress badly.",
-    citation=Citation(
-        where="Producer Configs, batch.size",
-        url="https://kafka.apache.org/documentation/#producerconfigs_batch.size",
-        words="A small batch size will make batching less common and may reduce throughput",
+    citation=cited(
+        "Producer Configs, batch.size",
+        "A small batch size will make batching less common and may reduce throughput",
     ),
     remedy=Remedy(
         java="linger.ms=20, batch.size=65536",

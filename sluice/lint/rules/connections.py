@@ -4,22 +4,20 @@ from collections.abc import Iterator
 from re import fullmatch
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 _MOST_SHORT = 0.5  # a client that connects anew may bootstrap over a second connection, which has no further request
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Applications that connect for each message",
     why="A connection costs several round trips, with TLS also CPU time of the broker, and ends all batching. Brokers "
     "limit the rate of new connections (max.connection.creation.rate).",
-    citation=Citation(
-        where="KafkaProducer",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
-        words="The producer is thread safe and sharing a single producer instance across threads will generally be "
-        "faster than having multiple instances.",
+    citation=cited(
+        "KafkaProducer",
+        "The producer is thread safe and sharing a single producer instance across threads will generally be faster "
+        "than having multiple instances.",
     ),
     remedy=Remedy(
         java="one producer, consumer or Admin per application, closed at its end",
@@ -45,15 +43,14 @@ _MOST_SHOWN = 5
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that use API versions that Kafka 4.0 no longer serves",
     why="A broker of Kafka 4.0 or later closes the connection at such a request (KIP-896), and has no message formats "
     "0 and 1 (KIP-724).",
-    citation=Citation(
-        where="Upgrading to 4.0",
-        url="https://kafka.apache.org/40/getting-started/upgrade",
-        words="Clients (including Streams and Connect) must be on version 2.1 or higher before upgrading to 4.0.",
+    citation=cited(
+        "Upgrading to 4.0",
+        "Clients (including Streams and Connect) must be on version 2.1 or higher before upgrading to 4.0.",
+        "https://kafka.apache.org/40/getting-started/upgrade",
     ),
     remedy=Remedy(
         java="kafka-clients 2.1 or later",
@@ -84,15 +81,13 @@ _MOST_IDLE = 0.8  # share of the open connections
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Hosts with many idle connections of one client id",
     why="Each connection costs the broker memory and counts against max.connections.per.ip. Usually the application "
     "creates clients and does not close them, or has one per thread.",
-    citation=Citation(
-        where="Broker Configs, max.connections.per.ip",
-        url="https://kafka.apache.org/documentation/#brokerconfigs_max.connections.per.ip",
-        words="New connections from the ip address are dropped if the limit is reached.",
+    citation=cited(
+        "Broker Configs, max.connections.per.ip",
+        "New connections from the ip address are dropped if the limit is reached.",
     ),
     remedy=Remedy(
         java="close() unused clients, or share one; connections.max.idle.ms=540000, the default",
@@ -117,15 +112,13 @@ _LEAST_LOGINS = 5  # a person who mistypes a password gives up earlier
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that log in again and again with wrong credentials",
     why="A retry cannot succeed. Each one costs the broker a connection and a comparison of a salted password.",
-    citation=Citation(
-        where="Broker Configs, connection.failed.authentication.delay.ms",
-        url="https://kafka.apache.org/documentation/#brokerconfigs_connection.failed.authentication.delay.ms",
-        words="Connection close delay on failed authentication: this is the time (in milliseconds) by which connection "
-        "close will be delayed on authentication failure.",
+    citation=cited(
+        "Broker Configs, connection.failed.authentication.delay.ms",
+        "Connection close delay on failed authentication: this is the time (in milliseconds) by which connection close "
+        "will be delayed on authentication failure.",
     ),
     remedy=Remedy(
         java="sasl.jaas.config, sasl.mechanism; stop at an AuthenticationException",
@@ -156,14 +149,12 @@ _DEFAULTS = {
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Clients without a client id of their own",
     why="Quotas, metrics and the broker's request log identify clients by this id. All clients without one share it.",
-    citation=Citation(
-        where="Producer Configs, client.id",
-        url="https://kafka.apache.org/documentation/#producerconfigs_client.id",
-        words="An id string to pass to the server when making requests. The purpose of this is to be able to track the "
+    citation=cited(
+        "Producer Configs, client.id",
+        "An id string to pass to the server when making requests. The purpose of this is to be able to track the "
         "source of requests beyond just ip/port by allowing a logical application name to be included in server-side "
         "request logging.",
     ),
@@ -189,16 +180,13 @@ _HARMLESS_MS = 800
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that reconnect without a growing backoff",
     why="When a broker restarts, all such clients connect at the same high rate and delay its recovery.",
-    citation=Citation(
-        where="Producer Configs, reconnect.backoff.max.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_reconnect.backoff.max.ms",
-        words="If provided, the backoff per host will increase exponentially for each consecutive connection failure, "
-        "up to this maximum. After calculating the backoff increase, 20% random jitter is added to avoid connection "
-        "storms.",
+    citation=cited(
+        "Producer Configs, reconnect.backoff.max.ms",
+        "If provided, the backoff per host will increase exponentially for each consecutive connection failure, up to "
+        "this maximum. After calculating the backoff increase, 20% random jitter is added to avoid connection storms.",
     ),
     remedy=Remedy(
         java="reconnect.backoff.ms=50, reconnect.backoff.max.ms=1000, the defaults",

@@ -5,20 +5,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Commits ahead of what was fetched",
-    why="After a restart or a rebalance, the group continues at the committed offset. The records before it "
-    "are never read.",
-    citation=Citation(
-        where="KafkaConsumer, Manual Offset Control",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="If you fail to do either of these, it is possible for the committed offset to get ahead of the "
-        "consumed position, which results in missing records.",
+    why="After a restart or a rebalance, the group continues at the committed offset. The records before it are never "
+    "read.",
+    citation=cited(
+        "KafkaConsumer, Manual Offset Control",
+        "If you fail to do either of these, it is possible for the committed offset to get ahead of the consumed "
+        "position, which results in missing records.",
     ),
     remedy=Remedy(
         java="commitSync(Map.of(partition, new OffsetAndMetadata(record.offset() + 1)))",
@@ -39,15 +37,13 @@ def commit_ahead(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Commits that go back",
-    why="A commit has overtaken a newer one, as happens when several threads or tasks commit, or when failed "
-    "commits are retried. After a restart, records that were processed are read again.",
-    citation=Citation(
-        where="KafkaConsumer, Manual Offset Control",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="The committed offset should always be the offset of the next message that your application will read.",
+    why="A commit has overtaken a newer one, as happens when several threads or tasks commit, or when failed commits "
+    "are retried. After a restart, records that were processed are read again.",
+    citation=cited(
+        "KafkaConsumer, Manual Offset Control",
+        "The committed offset should always be the offset of the next message that your application will read.",
     ),
     remedy=Remedy(
         java="commitSync() from the polling thread only; do not retry in the callback of commitAsync()",
@@ -56,8 +52,8 @@ def commit_ahead(facts: ClientFacts) -> Iterator[Evidence]:
         franz_go="kgo.AutoCommitMarks() with MarkCommitRecords, which never go back",
         kafkajs="resolveOffset in the order of the offsets, with eachBatchAutoResolve: false",
     ),
-    silent="If the client fetched from the lower offset in between (seek), commits for several groups, or does "
-    "not fetch the partition.",
+    silent="If the client fetched from the lower offset in between (seek), commits for several groups, or does not "
+    "fetch the partition.",
 )
 def commit_goes_back(facts: ClientFacts) -> Iterator[Evidence]:
     committing = facts.committing
@@ -72,21 +68,20 @@ _MOST = 0.9
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="A commit for each record",
-    why="Each commit is a write to the replicated topic __consumer_offsets, and a synchronous one stops the "
-    "consumer for a round trip. The rate of commits, not that of records, becomes the limit.",
-    citation=Citation(
-        where="KafkaConsumer, commitSync",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html#commitSync()",
-        words="This is a synchronous commit and will block until either the commit succeeds, an unrecoverable "
-        "error is encountered (in which case it is thrown to the caller), or the passed timeout expires.",
+    why="Each commit is a write to the replicated topic __consumer_offsets, and a synchronous one stops the consumer "
+    "for a round trip. The rate of commits, not that of records, becomes the limit.",
+    citation=cited(
+        "KafkaConsumer, commitSync",
+        "This is a synchronous commit and will block until either the commit succeeds, an unrecoverable error is "
+        "encountered (in which case it is thrown to the caller), or the passed timeout expires.",
+        "https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html#commitSync()",
     ),
     remedy=Remedy(
         java="commitSync() once per poll(), or enable.auto.commit=true with auto.commit.interval.ms=5000",
-        librdkafka="enable.auto.commit=true with auto.commit.interval.ms=5000, and enable.auto.offset.store=false "
-        "with a call of store_offsets per record",
+        librdkafka="enable.auto.commit=true with auto.commit.interval.ms=5000, and enable.auto.offset.store=false with "
+        "a call of store_offsets per record",
         aiokafka="commit() once per getmany(), or enable_auto_commit=True with auto_commit_interval_ms=5000",
         franz_go="kgo.AutoCommitInterval(5 * time.Second) with kgo.AutoCommitMarks() and MarkCommitRecords per record",
         kafkajs="autoCommitInterval: 5000 or autoCommitThreshold: 100",
@@ -103,16 +98,15 @@ def commit_per_record(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Commits that fail because the consumer is no longer a member",
-    why="The group has given the partitions to another member while the consumer was processing. That member "
-    "processes the same records again.",
-    citation=Citation(
-        where="CommitFailedException",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/CommitFailedException.html",
-        words="In this case, the commit cannot generally be retried because some of the partitions may have "
-        "already been assigned to another member in the group.",
+    why="The group has given the partitions to another member while the consumer was processing. That member processes "
+    "the same records again.",
+    citation=cited(
+        "CommitFailedException",
+        "In this case, the commit cannot generally be retried because some of the partitions may have already been "
+        "assigned to another member in the group.",
+        "https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/CommitFailedException.html",
     ),
     remedy=Remedy(
         java="smaller max.poll.records, or larger max.poll.interval.ms",
@@ -139,17 +133,15 @@ _RESPONSES = 20
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Fetches that a low limit cuts short",
-    why="The partition had more records than the limit lets a response contain. The consumer needs a round "
-    "trip for each small piece, so it falls behind sooner.",
-    citation=Citation(
-        where="Consumer Configs, fetch.min.bytes",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_fetch.min.bytes",
-        words="Even if the total data available in the broker exceeds fetch.min.bytes, the actual returned size"
-        " may still be less than this value due to per-partition limits max.partition.fetch.bytes and max"
-        " returned limits fetch.max.bytes.",
+    why="The partition had more records than the limit lets a response contain. The consumer needs a round trip for "
+    "each small piece, so it falls behind sooner.",
+    citation=cited(
+        "Consumer Configs, fetch.min.bytes",
+        "Even if the total data available in the broker exceeds fetch.min.bytes, the actual returned size may still be "
+        "less than this value due to per-partition limits max.partition.fetch.bytes and max returned limits "
+        "fetch.max.bytes.",
     ),
     remedy=Remedy(
         java="max.partition.fetch.bytes=1048576, fetch.max.bytes=52428800",
@@ -171,16 +163,14 @@ def fetches_cut(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Empty fetches, one after the other, without a wait",
-    why="A fetch that does not wait returns at once when there are no records. The consumer then sends the "
-    "next one, so both it and the broker are busy although nothing happens.",
-    citation=Citation(
-        where="Consumer Configs, fetch.max.wait.ms",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_fetch.max.wait.ms",
-        words="The maximum amount of time the server will block before answering the fetch request there isn't "
-        "sufficient data to immediately satisfy the requirement given by fetch.min.bytes.",
+    why="A fetch that does not wait returns at once when there are no records. The consumer then sends the next one, "
+    "so both it and the broker are busy although nothing happens.",
+    citation=cited(
+        "Consumer Configs, fetch.max.wait.ms",
+        "The maximum amount of time the server will block before answering the fetch request there isn't sufficient "
+        "data to immediately satisfy the requirement given by fetch.min.bytes.",
     ),
     remedy=Remedy(
         java="fetch.max.wait.ms=500, fetch.min.bytes=1",
@@ -208,18 +198,14 @@ _GENERATED = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Group ids with a generated part",
-    why="A new group starts where auto.offset.reset says, so it reads everything or misses what came between "
-    "two runs. Its committed offsets are kept for days, although no client uses them again. Tests do this"
-    " on purpose.",
-    citation=Citation(
-        where="Broker Configs, offsets.retention.minutes",
-        url="https://kafka.apache.org/documentation/#brokerconfigs_offsets.retention.minutes",
-        words="For subscribed consumers, committed offset of a specific partition will be expired and discarded"
-        " when 1) this retention period has elapsed after the consumer group loses all its consumers "
-        "(i.e. becomes empty)",
+    why="A new group starts where auto.offset.reset says, so it reads everything or misses what came between two runs. "
+    "Its committed offsets are kept for days, although no client uses them again. Tests do this on purpose.",
+    citation=cited(
+        "Broker Configs, offsets.retention.minutes",
+        "For subscribed consumers, committed offset of a specific partition will be expired and discarded when 1) this "
+        "retention period has elapsed after the consumer group loses all its consumers (i.e. becomes empty)",
     ),
     remedy=Remedy(
         java="a constant group.id; assign() without a group.id if each instance reads everything",
@@ -248,15 +234,14 @@ _MOST_EXAMPLES = 5
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Lag that grows without a break",
     why="The consumer does not keep up. If this continues, retention deletes records before they are read.",
-    citation=Citation(
-        where="Monitoring, Others",
-        url="https://kafka.apache.org/documentation/#monitoring",
-        words="For a consumer to keep up, max lag needs to be less than a threshold and min fetch rate needs to be "
-        "larger than 0.",
+    citation=cited(
+        "Monitoring, Others",
+        "For a consumer to keep up, max lag needs to be less than a threshold and min fetch rate needs to be larger "
+        "than 0.",
+        "https://kafka.apache.org/documentation/#monitoring",
     ),
     remedy=Remedy(
         java="more members and partitions, or max.poll.records and fetch.min.bytes for larger batches",
@@ -265,8 +250,8 @@ _MOST_EXAMPLES = 5
         franz_go="more members and partitions, or PollRecords for larger batches",
         kafkajs="partitionsConsumedConcurrently, or eachBatch; more members and partitions",
     ),
-    silent="If the lag grew for less than 30 s, or by less than 1,000 records; while records that the client has"
-    " fetched wait in its buffer.",
+    silent="If the lag grew for less than 30 s, or by less than 1,000 records; while records that the client has "
+    "fetched wait in its buffer.",
 )
 def lag_grows(facts: ClientFacts) -> Iterator[Evidence]:
     growths = [(key, each.growth) for key, each in facts.fetching.positions.items()]
@@ -285,23 +270,21 @@ def lag_grows(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Requests for offsets that do not exist",
     why="The consumer was so far behind that retention deleted its next records, or the log was truncated or "
     "recreated. It then continues where auto.offset.reset says, and skips or repeats records.",
-    citation=Citation(
-        where="Consumer Configs, auto.offset.reset",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_auto.offset.reset",
-        words="What to do when there is no initial offset in Kafka or if the current offset does not exist any "
-        "more on the server (e.g. because that data has been deleted)",
+    citation=cited(
+        "Consumer Configs, auto.offset.reset",
+        "What to do when there is no initial offset in Kafka or if the current offset does not exist any more on the "
+        "server (e.g. because that data has been deleted)",
     ),
     remedy=Remedy(
         java="auto.offset.reset=none to notice it, or earliest; a longer retention.ms of the topic",
         librdkafka="auto.offset.reset=error to notice it, or earliest; a longer retention.ms of the topic",
         aiokafka="auto_offset_reset='none' to notice it, or 'earliest'; a longer retention.ms of the topic",
-        franz_go="kgo.ConsumeResetOffset(kgo.NoResetOffset()) to notice it, or kgo.NewOffset().AtStart(); a longer"
-        " retention.ms of the topic",
+        franz_go="kgo.ConsumeResetOffset(kgo.NoResetOffset()) to notice it, or kgo.NewOffset().AtStart(); a longer "
+        "retention.ms of the topic",
         kafkajs="fromBeginning: true; a longer retention.ms of the topic",
     ),
     silent="If a fault rule injected the error.",
@@ -320,15 +303,13 @@ _NS_PER_S = 1e9
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Long times between commits",
     why="After a crash or a rebalance, the next consumer reads all records since the last commit again.",
-    citation=Citation(
-        where="KafkaConsumer, Manual Offset Control",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="In this case the process that took over consumption would consume from last committed offset and"
-        " would repeat the insert of the last batch of data.",
+    citation=cited(
+        "KafkaConsumer, Manual Offset Control",
+        "In this case the process that took over consumption would consume from last committed offset and would repeat "
+        "the insert of the last batch of data.",
     ),
     remedy=Remedy(
         java="auto.commit.interval.ms=5000",
@@ -337,8 +318,8 @@ _NS_PER_S = 1e9
         franz_go="kgo.AutoCommitInterval(5 * time.Second)",
         kafkajs="autoCommitInterval: 5000",
     ),
-    silent="If less than 30 s pass, or fewer than 1,000 records are read, between two commits; while a client "
-    "has fetched them before the first one.",
+    silent="If less than 30 s pass, or fewer than 1,000 records are read, between two commits; while a client has "
+    "fetched them before the first one.",
 )
 def rare_commits(facts: ClientFacts) -> Iterator[Evidence]:
     found = [(key, each.longest) for key, each in facts.committing.offsets.items() if each.longest.ns]
@@ -353,16 +334,14 @@ def rare_commits(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Many fetches with less than 1 KiB of records",
-    why="Each response costs the broker and the consumer a request, whatever its size. If latency allows, "
-    "waiting for more bytes saves most of them.",
-    citation=Citation(
-        where="Consumer Configs, fetch.min.bytes",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_fetch.min.bytes",
-        words="Setting this to a larger value will cause the server to wait for larger amounts of data to "
-        "accumulate which can improve server throughput a bit at the cost of some additional latency.",
+    why="Each response costs the broker and the consumer a request, whatever its size. If latency allows, waiting for "
+    "more bytes saves most of them.",
+    citation=cited(
+        "Consumer Configs, fetch.min.bytes",
+        "Setting this to a larger value will cause the server to wait for larger amounts of data to accumulate which "
+        "can improve server throughput a bit at the cost of some additional latency.",
     ),
     remedy=Remedy(
         java="fetch.min.bytes=16384",

@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import GroupFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, noted, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, rule
 
 
 @rule(
-    Scope.GROUP,
     Severity.ERROR,
     title="Members whose assignors the group does not support",
     why="A group needs an assignor that all its members have. The member cannot join.",
-    citation=Citation(
-        where="INCONSISTENT_GROUP_PROTOCOL",
-        url="https://kafka.apache.org/protocol.html#protocol_error_codes",
-        words="The group member's supported protocols are incompatible with those of existing members or first "
-        "group member tried to join with empty protocol type or empty protocol list.",
+    citation=cited(
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "The group member's supported protocols are incompatible with those of existing members or first group member "
+        "tried to join with empty protocol type or empty protocol list.",
+        "https://kafka.apache.org/protocol.html#protocol_error_codes",
     ),
     remedy=Remedy(
         java="the same partition.assignment.strategy in all members; for a change, first both, then the new one",
@@ -39,25 +38,21 @@ _REBALANCES = 5
 
 
 @rule(
-    Scope.GROUP,
     Severity.INFO,
     title="Rebalances in which all members stop",
-    why="With the assignors range, roundrobin and sticky, every member gives up all its partitions in each "
-    "rebalance. The cooperative protocol and KIP-848 stop only partitions that move. The defaults of most"
-    " clients are eager.",
-    citation=Citation(
-        where="ConsumerPartitionAssignor.RebalanceProtocol",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/ConsumerPartitionAssignor.RebalanceProtocol.html",
-        words="The EAGER rebalance protocol requires a consumer to always revoke all its owned partitions "
-        "before participating in a rebalance event.",
+    why="With the assignors range, roundrobin and sticky, every member gives up all its partitions in each rebalance. "
+    "The cooperative protocol and KIP-848 stop only partitions that move. The defaults of most clients are eager.",
+    citation=cited(
+        "ConsumerPartitionAssignor.RebalanceProtocol",
+        "The EAGER rebalance protocol requires a consumer to always revoke all its owned partitions before "
+        "participating in a rebalance event.",
+        "https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/ConsumerPartitionAssignor.RebalanceProtocol.html",
     ),
     remedy=Remedy(
         java="partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor, or "
         "group.protocol=consumer",
         librdkafka="partition.assignment.strategy=cooperative-sticky, or group.protocol=consumer",
-        aiokafka="",
         franz_go="kgo.Balancers(kgo.CooperativeStickyBalancer())",
-        kafkajs="",
     ),
     silent="If the group never had three members, or rebalanced fewer than five times.",
 )
@@ -73,15 +68,13 @@ def eager_rebalances(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.INFO,
     title="Members without a partition",
-    why="A partition has one reader in a group. Members above the number of partitions only wait; this is "
-    "fine as a standby.",
-    citation=Citation(
-        where="KafkaConsumer, One Consumer Per Thread",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="The number of total threads across all processes will be limited by the total number of partitions.",
+    why="A partition has one reader in a group. Members above the number of partitions only wait; this is fine as a "
+    "standby.",
+    citation=cited(
+        "KafkaConsumer, One Consumer Per Thread",
+        "The number of total threads across all processes will be limited by the total number of partitions.",
     ),
     remedy=Remedy(
         java="fewer members, or more partitions",
@@ -104,23 +97,20 @@ def idle_members(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.ERROR,
     title="A group.instance.id that two consumers use",
-    why="The broker fences one of them, which stops with an error. If both are restarted, they take turns, "
-    "and the group makes no progress.",
-    citation=Citation(
-        where="Consumer Configs, group.instance.id",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_group.instance.id",
-        words="If set, the consumer is treated as a static member, which means that only one instance with this"
-        " ID is allowed in the consumer group at any time.",
+    why="The broker fences one of them, which stops with an error. If both are restarted, they take turns, and the "
+    "group makes no progress.",
+    citation=cited(
+        "Consumer Configs, group.instance.id",
+        "If set, the consumer is treated as a static member, which means that only one instance with this ID is "
+        "allowed in the consumer group at any time.",
     ),
     remedy=Remedy(
         java="a group.instance.id per process, such as the name of its pod",
         librdkafka="a group.instance.id per process, such as the name of its pod",
         aiokafka="a group_instance_id per process, such as the name of its pod",
         franz_go="a kgo.InstanceID per process, such as the name of its pod",
-        kafkajs="",
     ),
     silent="If a fault rule injected the error.",
 )
@@ -129,16 +119,14 @@ def instance_id_twice(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.ERROR,
     title="A rebalance loop",
-    why="During a rebalance, members do not process records, and afterwards some records are read again. A "
-    "group in a loop may never get ahead.",
-    citation=Citation(
-        where="KafkaConsumer, Detecting Consumer Failures",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="Basically if you don't call poll at least as frequently as the configured max interval, then the"
-        " client will proactively leave the group so that another consumer can take over its partitions.",
+    why="During a rebalance, members do not process records, and afterwards some records are read again. A group in a "
+    "loop may never get ahead.",
+    citation=cited(
+        "KafkaConsumer, Detecting Consumer Failures",
+        "Basically if you don't call poll at least as frequently as the configured max interval, then the client will "
+        "proactively leave the group so that another consumer can take over its partitions.",
     ),
     remedy=Remedy(
         java="larger max.poll.interval.ms and session.timeout.ms, or smaller max.poll.records",
@@ -166,15 +154,14 @@ _TIMES = 2
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Partitions spread unevenly by the range assignor",
-    why="The range assignor divides each topic on its own and starts with the same members. With several "
-    "small topics, these get most of the partitions, and others few or none.",
-    citation=Citation(
-        where="RangeAssignor",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/RangeAssignor.html",
-        words="If it does not evenly divide, then the first few consumers will have one extra partition.",
+    why="The range assignor divides each topic on its own and starts with the same members. With several small topics, "
+    "these get most of the partitions, and others few or none.",
+    citation=cited(
+        "RangeAssignor",
+        "If it does not evenly divide, then the first few consumers will have one extra partition.",
+        "https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/RangeAssignor.html",
     ),
     remedy=Remedy(
         java="partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
@@ -183,8 +170,8 @@ _TIMES = 2
         franz_go="kgo.Balancers(kgo.CooperativeStickyBalancer())",
         kafkajs="partitionAssigners: [PartitionAssigners.roundRobin]",
     ),
-    silent="If the difference is below two partitions or a factor of two, the assignment lasted less than 5 s, "
-    "or another assignor is used. Subscriptions that differ are not known.",
+    silent="If the difference is below two partitions or a factor of two, the assignment lasted less than 5 s, or "
+    "another assignor is used. Subscriptions that differ are not known.",
 )
 def uneven_assignment(facts: GroupFacts) -> Iterator[Evidence]:
     members = facts.membership.assignment()

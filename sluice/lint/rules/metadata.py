@@ -4,19 +4,17 @@ from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.topics import TopicFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 
 @rule(
-    Scope.TOPIC,
     Severity.INFO,
     title="Topics that brokers created because a client requested their metadata",
     why="The topic has the broker's default number of partitions and replicas, often one, and a misspelled name "
     "creates a topic instead of an error. This is convenient in development, and the default of brokers and producers.",
-    citation=Citation(
-        where="Broker Configs, num.partitions",
-        url="https://kafka.apache.org/documentation/#brokerconfigs_num.partitions",
-        words="The default number of log partitions per topic",
+    citation=cited(
+        "Broker Configs, num.partitions",
+        "The default number of log partitions per topic",
     ),
     remedy=Remedy(
         java="create topics explicitly; allow.auto.create.topics=false in consumers; auto.create.topics.enable=false "
@@ -37,16 +35,14 @@ def auto_created_topic(facts: TopicFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that request metadata again and again",
     why="A response for many topics is large and expensive for the broker. A healthy client requests metadata every "
     "few minutes, and after an error with a backoff.",
-    citation=Citation(
-        where="Producer Configs, metadata.max.age.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_metadata.max.age.ms",
-        words="The period of time in milliseconds after which we force a refresh of metadata even if we haven't seen "
-        "any partition leadership changes to proactively discover any new brokers or partitions.",
+    citation=cited(
+        "Producer Configs, metadata.max.age.ms",
+        "The period of time in milliseconds after which we force a refresh of metadata even if we haven't seen any "
+        "partition leadership changes to proactively discover any new brokers or partitions.",
     ),
     remedy=Remedy(
         java="metadata.max.age.ms=300000, retry.backoff.ms=100, the defaults; partitionsFor() not per record",
@@ -71,15 +67,14 @@ _LEAST = 10
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that request an unknown topic again and again",
     why="The error is retriable, because a new topic is not known at once, so clients retry for minutes or without "
     "end. The name is wrong, the topic was deleted, or it has not been created.",
-    citation=Citation(
-        where="Protocol, Error Codes",
-        url="https://kafka.apache.org/protocol#protocol_error_codes",
-        words="This server does not host this topic-partition.",
+    citation=cited(
+        "Protocol, Error Codes",
+        "This server does not host this topic-partition.",
+        "https://kafka.apache.org/protocol#protocol_error_codes",
     ),
     remedy=Remedy(
         java="create the topic; max.block.ms limits how long send() waits for it",

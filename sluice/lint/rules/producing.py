@@ -5,21 +5,19 @@ from collections.abc import Iterator
 from sluice.lint.facts.deliveries import is_recognizable, of_one_timeout
 from sluice.lint.facts.measures.examples import Examples
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, Unknown, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, Unknown, cited, rule
 from sluice.protocol.errors import ErrorCode
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Producers that request an acknowledgment of the leader only",
     why="Acknowledged records are lost if the leader fails before its followers have them. Some libraries have this "
     "default, such as aiokafka and Sarama; Kafka's own default is acks=all since 3.0.",
-    citation=Citation(
-        where="Producer Configs, acks",
-        url="https://kafka.apache.org/documentation/#producerconfigs_acks",
-        words="In this case should the leader fail immediately after acknowledging the record but before the followers "
-        "have replicated it then the record will be lost.",
+    citation=cited(
+        "Producer Configs, acks",
+        "In this case should the leader fail immediately after acknowledging the record but before the followers have "
+        "replicated it then the record will be lost.",
     ),
     remedy=Remedy(
         java="acks=all",
@@ -38,16 +36,14 @@ def acks_below_all(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Producers that request no acknowledgment",
     why="The broker sends no response, so the producer does not learn of errors, throttle times or a new leader. "
     "Records are lost without a trace.",
-    citation=Citation(
-        where="Producer Configs, acks",
-        url="https://kafka.apache.org/documentation/#producerconfigs_acks",
-        words="No guarantee can be made that the server has received the record in this case, and the retries "
-        "configuration will not take effect (as the client won't generally know of any failures).",
+    citation=cited(
+        "Producer Configs, acks",
+        "No guarantee can be made that the server has received the record in this case, and the retries configuration "
+        "will not take effect (as the client won't generally know of any failures).",
     ),
     remedy=Remedy(
         java="acks=all",
@@ -69,17 +65,15 @@ _LEAST_AHEAD = 5  # a test may choose the timestamp of a single record
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Record timestamps in the future",
     why="Segments with such records are not deleted in time, lookups by time miss records, and the broker refuses "
     "records that are an hour ahead (message.timestamp.after.max.ms). Usually the clock of the producer is wrong, or "
     "the application passes seconds, microseconds or local time.",
-    citation=Citation(
-        where="Topic Configs, message.timestamp.after.max.ms",
-        url="https://kafka.apache.org/documentation/#topicconfigs_message.timestamp.after.max.ms",
-        words="If message.timestamp.type=CreateTime, the message will be rejected if the difference in timestamps "
-        "exceeds this specified threshold.",
+    citation=cited(
+        "Topic Configs, message.timestamp.after.max.ms",
+        "If message.timestamp.type=CreateTime, the message will be rejected if the difference in timestamps exceeds "
+        "this specified threshold.",
     ),
     remedy=Remedy(
         java="synchronize the clock; new ProducerRecord(...) without timestamp",
@@ -106,15 +100,12 @@ _LEAST = 2  # one batch or request may be given up because the application ends
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Producers whose delivery timeout does not allow a second attempt",
     why="If one response is late, such as during an election, the records are lost although a retry would succeed.",
-    citation=Citation(
-        where="Producer Configs, delivery.timeout.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_delivery.timeout.ms",
-        words="The value of this config should be greater than or equal to the sum of request.timeout.ms and "
-        "linger.ms.",
+    citation=cited(
+        "Producer Configs, delivery.timeout.ms",
+        "The value of this config should be greater than or equal to the sum of request.timeout.ms and linger.ms.",
     ),
     remedy=Remedy(
         java="delivery.timeout.ms=120000, the default",
@@ -138,15 +129,13 @@ def delivery_timeout_too_short(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Records that a retry reordered",
     why="The partition does not have the order in which the application sent its records.",
-    citation=Citation(
-        where="Producer Configs, retries",
-        url="https://kafka.apache.org/documentation/#producerconfigs_retries",
-        words="if two batches are sent to a single partition, and the first fails and is retried but the second "
-        "succeeds, then the records in the second batch may appear first",
+    citation=cited(
+        "Producer Configs, retries",
+        "if two batches are sent to a single partition, and the first fails and is retried but the second succeeds, "
+        "then the records in the second batch may appear first",
     ),
     remedy=Remedy(
         java="enable.idempotence=true, the default",
@@ -168,17 +157,15 @@ def reordered_by_retry(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Producers without idempotence and with several requests in flight",
     why="If a batch fails and the next one for the partition succeeds, a retry appends the first after the second. "
     "librdkafka and Sarama have this default; it is harmless only if the order of records does not matter, or retries "
     "are disabled.",
-    citation=Citation(
-        where="Producer Configs, max.in.flight.requests.per.connection",
-        url="https://kafka.apache.org/documentation/#producerconfigs_max.in.flight.requests.per.connection",
-        words="Note that if this configuration is set to be greater than 1 and enable.idempotence is set to false, "
-        "there is a risk of message reordering after a failed send due to retries (i.e., if retries are enabled)",
+    citation=cited(
+        "Producer Configs, max.in.flight.requests.per.connection",
+        "Note that if this configuration is set to be greater than 1 and enable.idempotence is set to false, there is "
+        "a risk of message reordering after a failed send due to retries (i.e., if retries are enabled)",
     ),
     remedy=Remedy(
         java="enable.idempotence=true, the default",
@@ -203,16 +190,14 @@ _MOST = 0.9  # share of timeout_ms; a client that waits as long as the broker is
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Producers that give requests up before the broker would respond",
     why="The broker still appends the batch. The retry costs a new connection, and without idempotence it duplicates "
     "the records.",
-    citation=Citation(
-        where="Producer Configs, request.timeout.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_request.timeout.ms",
-        words="This should be larger than replica.lag.time.max.ms (a broker configuration) to reduce the possibility "
-        "of message duplication due to unnecessary producer retries.",
+    citation=cited(
+        "Producer Configs, request.timeout.ms",
+        "This should be larger than replica.lag.time.max.ms (a broker configuration) to reduce the possibility of "
+        "message duplication due to unnecessary producer retries.",
     ),
     remedy=Remedy(
         java="request.timeout.ms=30000, the default, above replica.lag.time.max.ms",
@@ -237,16 +222,14 @@ def request_timeout_too_short(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Producers that do not retry retriable errors",
     why="The records are lost unless the application handles each error. Such errors are common: each election of a "
     "leader, such as in a rolling restart, causes NOT_LEADER_OR_FOLLOWER.",
-    citation=Citation(
-        where="Producer Configs, retries",
-        url="https://kafka.apache.org/documentation/#producerconfigs_retries",
-        words="Setting a value of zero will disable this automatic retry behaviour, so that the transient errors will "
-        "be propagated to the application to be handled.",
+    citation=cited(
+        "Producer Configs, retries",
+        "Setting a value of zero will disable this automatic retry behaviour, so that the transient errors will be "
+        "propagated to the application to be handled.",
     ),
     remedy=Remedy(
         java="retries=2147483647, the default; limit delivery.timeout.ms instead",

@@ -3,21 +3,20 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 from sluice.protocol.errors import ErrorCode
 
 _LEAST = 5  # several calls of an application may fail before a person reads its log
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Requests that are refused again and again with an error that a retry cannot cure",
     why="The request itself is wrong. The application, or a loop around the client, ignores the error.",
-    citation=Citation(
-        where="RetriableException",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/common/errors/RetriableException.html",
-        words="A retriable exception is a transient exception that if retried may succeed.",
+    citation=cited(
+        "RetriableException",
+        "A retriable exception is a transient exception that if retried may succeed.",
+        "https://kafka.apache.org/41/javadoc/org/apache/kafka/common/errors/RetriableException.html",
     ),
     remedy=Remedy(
         java="handle exceptions that are no RetriableException: stop, or skip the record",
@@ -45,15 +44,12 @@ _HARMLESS_MS = 800
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that retry without a growing backoff",
     why="When a broker is overloaded, all such clients keep it overloaded by retries at the same high rate.",
-    citation=Citation(
-        where="Producer Configs, retry.backoff.max.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_retry.backoff.max.ms",
-        words="If provided, the backoff per client will increase exponentially for each failed request, up to this "
-        "maximum.",
+    citation=cited(
+        "Producer Configs, retry.backoff.max.ms",
+        "If provided, the backoff per client will increase exponentially for each failed request, up to this maximum.",
     ),
     remedy=Remedy(
         java="kafka-clients 3.7 or later with retry.backoff.ms=100, retry.backoff.max.ms=1000, the defaults",
@@ -77,14 +73,12 @@ def retries_without_growing_waits(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Clients that retry failed requests in a tight loop",
     why="The load comes on top of whatever made the first request fail, and other clients share the broker.",
-    citation=Citation(
-        where="Producer Configs, retry.backoff.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_retry.backoff.ms",
-        words="This avoids repeatedly sending requests in a tight loop under some failure scenarios.",
+    citation=cited(
+        "Producer Configs, retry.backoff.ms",
+        "This avoids repeatedly sending requests in a tight loop under some failure scenarios.",
     ),
     remedy=Remedy(
         java="retry.backoff.ms=100, the default; a pause where the application retries",
@@ -103,15 +97,14 @@ def retry_storm(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that are refused again and again because they are not authorized",
     why="A retry cannot succeed. An ACL is missing, or the client uses the wrong topic, group or principal.",
-    citation=Citation(
-        where="Authorization and ACLs",
-        url="https://kafka.apache.org/documentation/#security_authz",
-        words="By default, if no ResourcePatterns match a specific Resource R, then R has no associated ACLs, and "
-        "therefore no one other than super users is allowed to access R.",
+    citation=cited(
+        "Authorization and ACLs",
+        "By default, if no ResourcePatterns match a specific Resource R, then R has no associated ACLs, and therefore "
+        "no one other than super users is allowed to access R.",
+        "https://kafka.apache.org/documentation/#security_authz",
     ),
     remedy=Remedy(
         java="kafka-acls --add; stop at an AuthorizationException",

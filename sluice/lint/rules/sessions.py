@@ -3,22 +3,27 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import GroupFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, noted, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, rule
 
 _AGAIN = 2
+_LONGER_TIMEOUT = Remedy(
+    java="session.timeout.ms=45000",
+    librdkafka="session.timeout.ms=45000",
+    aiokafka="session_timeout_ms=45000",
+    franz_go="kgo.SessionTimeout(45 * time.Second)",
+    kafkajs="sessionTimeout: 30000",
+)
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Consumers that are not closed",
-    why="The group keeps the partitions of such a member for the whole session timeout. Meanwhile their "
-    "records are not read, and new members wait.",
-    citation=Citation(
-        where="KafkaConsumer, Detecting Consumer Failures",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="If the consumer crashes or is unable to send heartbeats for a duration of session.timeout.ms, "
-        "then the consumer will be considered dead and its partitions will be reassigned.",
+    why="The group keeps the partitions of such a member for the whole session timeout. Meanwhile their records are "
+    "not read, and new members wait.",
+    citation=cited(
+        "KafkaConsumer, Detecting Consumer Failures",
+        "If the consumer crashes or is unable to send heartbeats for a duration of session.timeout.ms, then the "
+        "consumer will be considered dead and its partitions will be reassigned.",
     ),
     remedy=Remedy(
         java="consumer.close() in a finally block, with wakeup() on shutdown",
@@ -47,15 +52,13 @@ _MOST_MEMBERS = 5
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Heartbeats too far apart for the session timeout",
     why="One or two late heartbeats are enough for the broker to remove the member, and the group rebalances.",
-    citation=Citation(
-        where="Consumer Configs, heartbeat.interval.ms",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_heartbeat.interval.ms",
-        words="the value must be set lower than session.timeout.ms, but typically should be set no higher than "
-        "1/3 of that value",
+    citation=cited(
+        "Consumer Configs, heartbeat.interval.ms",
+        "the value must be set lower than session.timeout.ms, but typically should be set no higher than 1/3 of that "
+        "value",
     ),
     remedy=Remedy(
         java="heartbeat.interval.ms=3000, session.timeout.ms=45000",
@@ -64,8 +67,8 @@ _MOST_MEMBERS = 5
         franz_go="kgo.HeartbeatInterval(3 * time.Second), kgo.SessionTimeout(45 * time.Second)",
         kafkajs="heartbeatInterval: 3000, sessionTimeout: 30000",
     ),
-    silent="If a member sent fewer than four heartbeats, or uses group.protocol=consumer, where the broker sets "
-    "the interval.",
+    silent="If a member sent fewer than four heartbeats, or uses group.protocol=consumer, where the broker sets the "
+    "interval.",
 )
 def heartbeat_interval(facts: GroupFacts) -> Iterator[Evidence]:
     found = 0
@@ -81,16 +84,14 @@ def heartbeat_interval(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Members that are late in rebalances",
-    why="A consumer joins a rebalance when the application polls. All members wait for the latest one, and "
-    "the broker removes a member that exceeds the timeout.",
-    citation=Citation(
-        where="KafkaConsumer, Detecting Consumer Failures",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="The drawback is that increasing this value may delay a group rebalance since the consumer will "
-        "only join the rebalance inside the call to poll.",
+    why="A consumer joins a rebalance when the application polls. All members wait for the latest one, and the broker "
+    "removes a member that exceeds the timeout.",
+    citation=cited(
+        "KafkaConsumer, Detecting Consumer Failures",
+        "The drawback is that increasing this value may delay a group rebalance since the consumer will only join the "
+        "rebalance inside the call to poll.",
     ),
     remedy=Remedy(
         java="smaller max.poll.records, or larger max.poll.interval.ms",
@@ -99,24 +100,22 @@ def heartbeat_interval(facts: GroupFacts) -> Iterator[Evidence]:
         franz_go="larger kgo.RebalanceTimeout",
         kafkajs="larger rebalanceTimeout, and heartbeat() while processing",
     ),
-    silent="If the group does not rebalance while the application processes records, or the member joins in less"
-    " than half of its rebalance timeout.",
+    silent="If the group does not rebalance while the application processes records, or the member joins in less than "
+    "half of its rebalance timeout.",
 )
 def poll_near_limit(facts: GroupFacts) -> Iterator[Evidence]:
     return noted(facts.membership.rejoined_late)
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Members that exceed max.poll.interval.ms",
-    why="The client leaves the group when the application takes longer than max.poll.interval.ms for the "
-    "records of one poll. The group rebalances, and another member processes the same records.",
-    citation=Citation(
-        where="Consumer Configs, max.poll.interval.ms",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_max.poll.interval.ms",
-        words="If poll() is not called before expiration of this timeout, then the consumer is considered "
-        "failed and the group will rebalance in order to reassign the partitions to another member.",
+    why="The client leaves the group when the application takes longer than max.poll.interval.ms for the records of "
+    "one poll. The group rebalances, and another member processes the same records.",
+    citation=cited(
+        "Consumer Configs, max.poll.interval.ms",
+        "If poll() is not called before expiration of this timeout, then the consumer is considered failed and the "
+        "group will rebalance in order to reassign the partitions to another member.",
     ),
     remedy=Remedy(
         java="smaller max.poll.records, or larger max.poll.interval.ms",
@@ -125,24 +124,22 @@ def poll_near_limit(facts: GroupFacts) -> Iterator[Evidence]:
         franz_go="larger kgo.RebalanceTimeout with kgo.BlockRebalanceOnPoll()",
         kafkajs="larger sessionTimeout, and heartbeat() while processing",
     ),
-    silent="If the member does not join again on the same connection, or leaves before its rebalance timeout, "
-    "which is not max.poll.interval.ms in aiokafka.",
+    silent="If the member does not join again on the same connection, or leaves before its rebalance timeout, which is "
+    "not max.poll.interval.ms in aiokafka.",
 )
 def poll_too_late(facts: GroupFacts) -> Iterator[Evidence]:
     return noted(facts.membership.poll_too_late)
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Members that miss their session timeout",
-    why="The member still processes records that the group has given to another member. Often the application"
-    " blocks the thread or event loop that sends heartbeats.",
-    citation=Citation(
-        where="Consumer Configs, session.timeout.ms",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_session.timeout.ms",
-        words="If no heartbeats are received by the broker before the expiration of this session timeout, then "
-        "the broker will remove this client from the group and initiate a rebalance.",
+    why="The member still processes records that the group has given to another member. Often the application blocks "
+    "the thread or event loop that sends heartbeats.",
+    citation=cited(
+        "Consumer Configs, session.timeout.ms",
+        "If no heartbeats are received by the broker before the expiration of this session timeout, then the broker "
+        "will remove this client from the group and initiate a rebalance.",
     ),
     remedy=Remedy(
         java="session.timeout.ms=45000",
@@ -158,23 +155,15 @@ def session_expired(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.ERROR,
     title="A session timeout that the broker does not allow",
     why="The member cannot join the group, so it reads nothing.",
-    citation=Citation(
-        where="Consumer Configs, session.timeout.ms",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_session.timeout.ms",
-        words="Note that the value must be in the allowable range as configured in the broker configuration by "
+    citation=cited(
+        "Consumer Configs, session.timeout.ms",
+        "Note that the value must be in the allowable range as configured in the broker configuration by "
         "group.min.session.timeout.ms and group.max.session.timeout.ms.",
     ),
-    remedy=Remedy(
-        java="session.timeout.ms=45000",
-        librdkafka="session.timeout.ms=45000",
-        aiokafka="session_timeout_ms=45000",
-        franz_go="kgo.SessionTimeout(45 * time.Second)",
-        kafkajs="sessionTimeout: 30000",
-    ),
+    remedy=_LONGER_TIMEOUT,
     silent="If a fault rule injected the error.",
 )
 def session_timeout_rejected(facts: GroupFacts) -> Iterator[Evidence]:
@@ -186,24 +175,16 @@ _SHORTEST_MS = 6000
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="A session timeout below 6 s",
-    why="A garbage collection, a slow network or a busy event loop of a few seconds removes the member from "
-    "its group. Brokers with their default settings reject such a timeout.",
-    citation=Citation(
-        where="Broker Configs, group.min.session.timeout.ms",
-        url="https://kafka.apache.org/documentation/#brokerconfigs_group.min.session.timeout.ms",
-        words="Shorter timeouts result in quicker failure detection at the cost of more frequent consumer "
-        "heartbeating, which can overwhelm broker resources.",
+    why="A garbage collection, a slow network or a busy event loop of a few seconds removes the member from its group. "
+    "Brokers with their default settings reject such a timeout.",
+    citation=cited(
+        "Broker Configs, group.min.session.timeout.ms",
+        "Shorter timeouts result in quicker failure detection at the cost of more frequent consumer heartbeating, "
+        "which can overwhelm broker resources.",
     ),
-    remedy=Remedy(
-        java="session.timeout.ms=45000",
-        librdkafka="session.timeout.ms=45000",
-        aiokafka="session_timeout_ms=45000",
-        franz_go="kgo.SessionTimeout(45 * time.Second)",
-        kafkajs="sessionTimeout: 30000",
-    ),
+    remedy=_LONGER_TIMEOUT,
     silent="If the timeout is at least 6 s, or was rejected (session-timeout-rejected).",
 )
 def session_timeout_short(facts: GroupFacts) -> Iterator[Evidence]:
@@ -215,23 +196,20 @@ def session_timeout_short(facts: GroupFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.GROUP,
     Severity.WARNING,
     title="Static members with a session timeout shorter than their restarts",
-    why="The broker had given the partitions to other members, and now they move back: two rebalances that "
-    "static membership is there to avoid.",
-    citation=Citation(
-        where="Consumer Configs, group.instance.id",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_group.instance.id",
-        words="This can be used in combination with a larger session timeout to avoid group rebalances caused "
-        "by transient unavailability (e.g. process restarts).",
+    why="The broker had given the partitions to other members, and now they move back: two rebalances that static "
+    "membership is there to avoid.",
+    citation=cited(
+        "Consumer Configs, group.instance.id",
+        "This can be used in combination with a larger session timeout to avoid group rebalances caused by transient "
+        "unavailability (e.g. process restarts).",
     ),
     remedy=Remedy(
         java="session.timeout.ms above the time of a restart, such as 120000",
         librdkafka="session.timeout.ms above the time of a restart, such as 120000",
         aiokafka="session_timeout_ms above the time of a restart, such as 120000",
         franz_go="kgo.SessionTimeout above the time of a restart, such as 2 * time.Minute",
-        kafkajs="",
     ),
     silent="If the member was away for more than 5 minutes, or the group had no other member.",
 )

@@ -3,22 +3,21 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 _MOST = 0.5
 
 
 @rule(
-    Scope.CLIENT,
     Severity.INFO,
     title="Clients that are throttled most of the time",
     why="The client needs more than its quota: records wait in the producer until delivery.timeout.ms, or consumers "
     "lag.",
-    citation=Citation(
-        where="Design, Quotas, Enforcement",
-        url="https://kafka.apache.org/documentation/#design_quotas",
-        words="the broker first computes the amount of delay needed to bring the violating client under its quota and "
+    citation=cited(
+        "Design, Quotas, Enforcement",
+        "the broker first computes the amount of delay needed to bring the violating client under its quota and "
         "returns a response with the delay immediately.",
+        "https://kafka.apache.org/documentation/#design_quotas",
     ),
     remedy=Remedy(
         java="a higher quota (kafka-configs), or less traffic: compression.type, fewer consumers per client.id",
@@ -42,16 +41,15 @@ _SURELY = 2  # early requests, as in the audit
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Clients that do not wait until a throttle time is over",
     why="The broker has to stop reading the connection instead. Then even heartbeats on it are late, and requests time "
     "out that the client did not have to send.",
-    citation=Citation(
-        where="Design, Quotas, Enforcement",
-        url="https://kafka.apache.org/documentation/#design_quotas",
-        words="Upon receiving a response with a non-zero delay duration, the Kafka client will also refrain from "
-        "sending further requests to the broker during the delay.",
+    citation=cited(
+        "Design, Quotas, Enforcement",
+        "Upon receiving a response with a non-zero delay duration, the Kafka client will also refrain from sending "
+        "further requests to the broker during the delay.",
+        "https://kafka.apache.org/documentation/#design_quotas",
     ),
     remedy=Remedy(
         java="kafka-clients 2.0 or later",

@@ -3,23 +3,21 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.topics import TopicFacts
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 # Three times the default of auto.commit.interval.ms.
 _MEMBER_NS = 15_000_000_000
 
 
 @rule(
-    Scope.TOPIC,
     Severity.WARNING,
     title="A group that commits no offsets",
-    why="After a restart or a rebalance, its members start where auto.offset.reset says: they read everything"
-    " again, or skip records. Ignore this if the offsets are stored elsewhere.",
-    citation=Citation(
-        where="KafkaConsumer, Offsets and Consumer Position",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="The committed position is the last offset that has been stored securely. Should the process fail"
-        " and restart, this is the offset that the consumer will recover to.",
+    why="After a restart or a rebalance, its members start where auto.offset.reset says: they read everything again, "
+    "or skip records. Ignore this if the offsets are stored elsewhere.",
+    citation=cited(
+        "KafkaConsumer, Offsets and Consumer Position",
+        "The committed position is the last offset that has been stored securely. Should the process fail and restart, "
+        "this is the offset that the consumer will recover to.",
     ),
     remedy=Remedy(
         java="enable.auto.commit=true, or commitSync()",
@@ -46,26 +44,23 @@ _LISTED = 16
 
 
 @rule(
-    Scope.TOPIC,
     Severity.WARNING,
     title="Partitions without a reader",
-    why="Other partitions of the topic are read, so these look forgotten: by an assignment by hand, or by a "
-    "consumer that does not notice new partitions.",
-    citation=Citation(
-        where="KafkaConsumer, Manual Partition Assignment",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html",
-        words="To use this mode, instead of subscribing to the topic using subscribe, you just call "
-        "assign(Collection) with the full list of partitions that you want to consume.",
+    why="Other partitions of the topic are read, so these look forgotten: by an assignment by hand, or by a consumer "
+    "that does not notice new partitions.",
+    citation=cited(
+        "KafkaConsumer, Manual Partition Assignment",
+        "To use this mode, instead of subscribing to the topic using subscribe, you just call assign(Collection) with "
+        "the full list of partitions that you want to consume.",
     ),
     remedy=Remedy(
         java="subscribe() instead of assign(), or all partitions of partitionsFor() in assign()",
         librdkafka="subscribe() instead of assign()",
         aiokafka="subscribe() instead of assign()",
         franz_go="kgo.ConsumeTopics instead of kgo.ConsumePartitions",
-        kafkajs="",
     ),
-    silent="If the journal left partitions off, the topic was read for less than 10 s, or the partition was "
-    "produced to only before or after that.",
+    silent="If the journal left partitions off, the topic was read for less than 10 s, or the partition was produced "
+    "to only before or after that.",
 )
 def partition_without_reader(facts: TopicFacts) -> Iterator[Evidence]:
     if facts.is_unlisted or not facts.read:
@@ -86,16 +81,14 @@ def partition_without_reader(facts: TopicFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.TOPIC,
     Severity.WARNING,
     title="Readers with read_uncommitted of a topic with transactions",
-    why="Such a reader also receives records of transactions that are aborted, so the producers' transactions"
-    " do not protect it. It is the default of most clients.",
-    citation=Citation(
-        where="KafkaProducer",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
-        words="Finally, in order for transactional guarantees to be realized from end-to-end, the consumers "
-        "must be configured to read only committed messages as well.",
+    why="Such a reader also receives records of transactions that are aborted, so the producers' transactions do not "
+    "protect it. It is the default of most clients.",
+    citation=cited(
+        "KafkaProducer",
+        "Finally, in order for transactional guarantees to be realized from end-to-end, the consumers must be "
+        "configured to read only committed messages as well.",
     ),
     remedy=Remedy(
         java="isolation.level=read_committed",

@@ -4,26 +4,32 @@ from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.transactions import NEAR_SHARE
-from sluice.lint.rule import Citation, Evidence, Remedy, Scope, Severity, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
 
 _MOST = 0.9
 
+_LONGER_TIMEOUT = Remedy(
+    java="larger transaction.timeout.ms, or shorter transactions",
+    librdkafka="larger transaction.timeout.ms, or shorter transactions",
+    aiokafka="larger transaction_timeout_ms, or shorter transactions",
+    franz_go="larger kgo.TransactionTimeout, or shorter transactions",
+    kafkajs="larger transactionTimeout, or shorter transactions",
+)
+
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Transactions with one record",
-    why="A transaction costs several requests, writes to the transaction log, and a marker in each partition,"
-    " whatever it contains. One record per transaction is mostly overhead.",
-    citation=Citation(
-        where="KafkaProducer",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
-        words="The example below illustrates how the new APIs are meant to be used. It is similar to the example "
-        "above, except that all 100 messages are part of a single transaction.",
+    why="A transaction costs several requests, writes to the transaction log, and a marker in each partition, whatever "
+    "it contains. One record per transaction is mostly overhead.",
+    citation=cited(
+        "KafkaProducer",
+        "The example below illustrates how the new APIs are meant to be used. It is similar to the example above, "
+        "except that all 100 messages are part of a single transaction.",
     ),
     remedy=Remedy(
-        java="several send() per beginTransaction() and commitTransaction(), such as one transaction per "
-        "poll() or per 100 ms",
+        java="several send() per beginTransaction() and commitTransaction(), such as one transaction per poll() or per "
+        "100 ms",
         librdkafka="several produce() per begin_transaction() and commit_transaction()",
         aiokafka="several send() per transaction()",
         franz_go="several Produce per BeginTransaction and EndTransaction",
@@ -41,16 +47,14 @@ def one_record_transactions(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Transactions that are neither committed nor aborted",
-    why="Until the timeout of the transaction, consumers with read_committed read nothing that comes after "
-    "its first record.",
-    citation=Citation(
-        where="Consumer Configs, isolation.level",
-        url="https://kafka.apache.org/documentation/#consumerconfigs_isolation.level",
-        words="As a result, read_committed consumers will not be able to read up to the high watermark when "
-        "there are in flight transactions.",
+    why="Until the timeout of the transaction, consumers with read_committed read nothing that comes after its first "
+    "record.",
+    citation=cited(
+        "Consumer Configs, isolation.level",
+        "As a result, read_committed consumers will not be able to read up to the high watermark when there are in "
+        "flight transactions.",
     ),
     remedy=Remedy(
         java="abortTransaction() when an exception ends the transaction",
@@ -72,24 +76,16 @@ def transaction_left_open(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.WARNING,
     title="Transactions that take most of their timeout",
-    why="When the application is a little slower, the broker aborts the transaction, and all its work is "
-    "lost. Consumers with read_committed wait for its end.",
-    citation=Citation(
-        where="Producer Configs, transaction.timeout.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_transaction.timeout.ms",
-        words="The maximum amount of time in milliseconds that a transaction will remain open before the "
-        "coordinator proactively aborts it.",
+    why="When the application is a little slower, the broker aborts the transaction, and all its work is lost. "
+    "Consumers with read_committed wait for its end.",
+    citation=cited(
+        "Producer Configs, transaction.timeout.ms",
+        "The maximum amount of time in milliseconds that a transaction will remain open before the coordinator "
+        "proactively aborts it.",
     ),
-    remedy=Remedy(
-        java="larger transaction.timeout.ms, or shorter transactions",
-        librdkafka="larger transaction.timeout.ms, or shorter transactions",
-        aiokafka="larger transaction_timeout_ms, or shorter transactions",
-        franz_go="larger kgo.TransactionTimeout, or shorter transactions",
-        kafkajs="larger transactionTimeout, or shorter transactions",
-    ),
+    remedy=_LONGER_TIMEOUT,
     silent="If transactions take less than 80 % of their timeout, or the journal has no InitProducerId of the "
     "producer.",
 )
@@ -104,24 +100,16 @@ def transaction_near_timeout(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="Transactions that exceed their timeout",
-    why="The broker has aborted the transaction and fenced the producer, which fails with its next request. "
-    "Nothing of the transaction is visible to consumers with read_committed.",
-    citation=Citation(
-        where="Producer Configs, transaction.timeout.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_transaction.timeout.ms",
-        words="The maximum amount of time in milliseconds that a transaction will remain open before the "
-        "coordinator proactively aborts it.",
+    why="The broker has aborted the transaction and fenced the producer, which fails with its next request. Nothing of "
+    "the transaction is visible to consumers with read_committed.",
+    citation=cited(
+        "Producer Configs, transaction.timeout.ms",
+        "The maximum amount of time in milliseconds that a transaction will remain open before the coordinator "
+        "proactively aborts it.",
     ),
-    remedy=Remedy(
-        java="larger transaction.timeout.ms, or shorter transactions",
-        librdkafka="larger transaction.timeout.ms, or shorter transactions",
-        aiokafka="larger transaction_timeout_ms, or shorter transactions",
-        franz_go="larger kgo.TransactionTimeout, or shorter transactions",
-        kafkajs="larger transactionTimeout, or shorter transactions",
-    ),
+    remedy=_LONGER_TIMEOUT,
     silent="If the producer sends no request after the timeout, or the journal has no InitProducerId of the producer.",
 )
 def transaction_timed_out(facts: ClientFacts) -> Iterator[Evidence]:
@@ -134,15 +122,13 @@ def transaction_timed_out(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="A transaction timeout that the broker does not allow",
     why="The producer cannot start.",
-    citation=Citation(
-        where="Producer Configs, transaction.timeout.ms",
-        url="https://kafka.apache.org/documentation/#producerconfigs_transaction.timeout.ms",
-        words="If this value is larger than the transaction.max.timeout.ms setting in the broker, the request "
-        "will fail with a InvalidTxnTimeoutException error.",
+    citation=cited(
+        "Producer Configs, transaction.timeout.ms",
+        "If this value is larger than the transaction.max.timeout.ms setting in the broker, the request will fail with "
+        "a InvalidTxnTimeoutException error.",
     ),
     remedy=Remedy(
         java="transaction.timeout.ms=60000",
@@ -163,15 +149,13 @@ def transaction_timeout_rejected(facts: ClientFacts) -> Iterator[Evidence]:
 
 
 @rule(
-    Scope.CLIENT,
     Severity.ERROR,
     title="A transactional.id that several producers use",
-    why="The broker accepts only the latest producer with a transactional id. When several instances use one "
-    "id, each stops the one before, and transactions are aborted.",
-    citation=Citation(
-        where="KafkaProducer",
-        url="https://kafka.apache.org/41/javadoc/org/apache/kafka/clients/producer/KafkaProducer.html",
-        words="As such, it should be unique to each producer instance running within a partitioned application.",
+    why="The broker accepts only the latest producer with a transactional id. When several instances use one id, each "
+    "stops the one before, and transactions are aborted.",
+    citation=cited(
+        "KafkaProducer",
+        "As such, it should be unique to each producer instance running within a partitioned application.",
     ),
     remedy=Remedy(
         java="a transactional.id per instance, such as one with the number of its shard",
