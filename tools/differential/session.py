@@ -4,15 +4,17 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from sluice.protocol.apis import api_of
-from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.wire import WireClient, frame
 from tools.differential.masks import Masks
+from tools.differential.requests import create_topics, metadata
+
+T = TypeVar("T")
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
 SETTLED_WITHIN_S = 30
@@ -23,6 +25,15 @@ _RETRY_S = 0.05
 # Fields by which the items of two lists of different lengths are compared.
 _KEYS = ("name", "api_key")
 _CREATE_TOPICS_VERSION, _METADATA_VERSION = 7, 12
+
+
+def until(call: Callable[[], T], condition: Callable[[T], object]) -> T:
+    """Repeat a call until its result meets a condition; return that."""
+    end = time.monotonic() + SETTLED_WITHIN_S
+    while not condition(found := call()):
+        assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {found}"
+        time.sleep(_RETRY_S)
+    return found
 
 
 class RunningCluster(Protocol):
@@ -140,11 +151,7 @@ class Session:
         self, request: Message, condition: Callable[[Any], bool], version: int | None = None, **options: Any
     ) -> Any:
         """Repeat a request, without comparing the responses, until one meets a condition; return that."""
-        end = time.monotonic() + SETTLED_WITHIN_S
-        while not condition(response := self.request(request, version, **options)):
-            assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {response}"
-            time.sleep(_RETRY_S)
-        return response
+        return until(partial(self.request, request, version, **options), condition)
 
     def exchange(self, label: str, data: bytes) -> None:
         """Send bytes on a new connection, and compare those of the response."""
@@ -168,18 +175,22 @@ class Session:
         *,
         replication_factor: int = 1,
         configs: dict[str, str] | None = None,
-        assignments: Sequence[Any] = (),
+        assignments: Sequence[list[int]] = (),
     ) -> bytes:
-        """Create a topic, without comparing the response, and wait for its leaders; return its id."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1 if assignments else partitions,
-            replication_factor=-1 if assignments else replication_factor,
-            assignments=list(assignments),
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
-        )
-        response = self.request(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), _CREATE_TOPICS_VERSION)
-        created = response.topics[0]
+        """Create a topic, without comparing the response, and wait for its leaders; return its id.
+
+        `assignments` are the brokers of each partition.
+        """
+        topic = {
+            "name": name,
+            "num_partitions": -1 if assignments else partitions,
+            "replication_factor": -1 if assignments else replication_factor,
+            "assignments": [
+                {"partition_index": index, "broker_ids": brokers} for index, brokers in enumerate(assignments)
+            ],
+            "configs": [{"name": key, "value": value} for key, value in (configs or {}).items()],
+        }
+        created = self.request(create_topics(topic), _CREATE_TOPICS_VERSION).topics[0]
         assert created.error_code == ErrorCode.NONE, created
         self.wait_for_leaders(name)
         topic_id: bytes = created.topic_id
@@ -188,16 +199,14 @@ class Session:
 
     def wait_for_leaders(self, name: str) -> None:
         """Wait until every broker knows the topic, and each partition has a leader."""
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        end = time.monotonic() + SETTLED_WITHIN_S
+
+        def has_leaders(response: Any) -> bool:
+            (topic,) = response.topics
+            found = [topic.error_code, *(each.error_code for each in topic.partitions)]
+            return len(found) > 1 and not any(found)
+
         for node in self._cluster.addresses:
-            while True:
-                topic = self.request(request, _METADATA_VERSION, node=node).topics[0]
-                found = [topic.error_code, *(each.error_code for each in topic.partitions)]
-                if len(found) > 1 and not any(found):
-                    break
-                assert time.monotonic() < end, f"the topic {name} has no leaders on broker {node}: {topic}"
-                time.sleep(_RETRY_S)
+            self.wait_for(metadata(name), has_leaders, _METADATA_VERSION, node=node)
 
     def restart(self, *, kill: bool = False) -> None:
         """Stop or kill the cluster, and start it with its data. The layout needs a name of its own, and DISK alone."""

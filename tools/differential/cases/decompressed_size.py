@@ -3,19 +3,17 @@
 from collections.abc import Iterable
 
 from sluice.broker.controller.configs.resource import BROKER, TOPIC
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from sluice.protocol.records.record import Record
 from tools.differential.case import Layout, case
 from tools.differential.cases.descriptions import alter, describe, settle
+from tools.differential.requests import MAX_TIMESTAMP, PRODUCE_VERSION, fetch, fetched, list_offsets
+from tools.differential.requests import produce as produced
 from tools.differential.session import Session
 
 _LIMIT = 1_000
 _TIMESTAMP = 1_700_000_000_000
-_GREATEST = -3
 _NAME = "max.decompressed.message.bytes"
 
 
@@ -25,15 +23,8 @@ def batch(sizes: Iterable[int], codec: int = GZIP, **options: int | bool) -> byt
     return build_batch(records, compression=codec, **options)  # type: ignore[arg-type]
 
 
-def produce(session: Session, topic: str, records: bytes, version: int = 12) -> None:
-    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
-    session.call(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data]), version)
-
-
-def look_up(session: Session, topic: str, timestamp: int) -> None:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    topics = [ListOffsetsTopic(name=topic, partitions=[partition])]
-    session.call(ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=1_000))
+def produce(session: Session, topic: str, records: bytes) -> None:
+    session.call(produced(topic, records), PRODUCE_VERSION)
 
 
 @case()
@@ -89,13 +80,10 @@ def look_up_stored_records(session: Session) -> None:
     produce(session, "decompressed-stored", batch([10, 2_000, 10]))
     produce(session, "decompressed-stored", batch([2_000, 10], NONE))
     alter(session, TOPIC, "decompressed-stored", {_NAME: str(_LIMIT)})
-    for timestamp in (_TIMESTAMP, _TIMESTAMP + 1, _TIMESTAMP + 2, _TIMESTAMP + 3, _GREATEST, -1, -2):
-        look_up(session, "decompressed-stored", timestamp)
+    for timestamp in (_TIMESTAMP, _TIMESTAMP + 1, _TIMESTAMP + 2, _TIMESTAMP + 3, MAX_TIMESTAMP, -1, -2):
+        session.call(list_offsets("decompressed-stored", timestamp, timeout_ms=1_000))
     for version in (4, 12):
-        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
-        topics = [FetchTopic(topic="decompressed-stored", partitions=[partition])]
-        request = FetchRequest(replica_id=-1, max_wait_ms=100, min_bytes=1, topics=topics, session_epoch=-1)
-        session.call(request, version)
+        session.call(fetch(fetched("decompressed-stored"), max_wait_ms=100, min_bytes=1, max_bytes=2**31 - 1), version)
 
 
 @case(Layout(name="broker-wide decompressed size"))

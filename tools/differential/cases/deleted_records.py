@@ -6,31 +6,36 @@ A topic gets batches of one record and of one size, so that `internal.segment.by
     timestamp   1000  3000 | 2000  5000 | 4000
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from sluice.protocol.apis.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
+from tests.support.messages import request
 from tools.differential.case import DISK, MEMORY, Layout, case
-from tools.differential.session import SETTLED_WITHIN_S, Session
-
-T = TypeVar("T")
+from tools.differential.requests import (
+    EARLIEST,
+    FETCH_VERSION,
+    INIT_PRODUCER_ID_VERSION,
+    LATEST,
+    MAX_TIMESTAMP,
+    PRODUCE_VERSION,
+    TIMEOUT_MS,
+    TRANSACTION,
+    coordinator,
+    end_of_epoch,
+    fetch,
+    fetched,
+    init_producer,
+    list_offsets,
+    of_producer,
+    produce,
+)
+from tools.differential.session import Session, until
 
 _NEVER = 24 * 3600 * 1000
 _OFTEN = 100
@@ -55,19 +60,15 @@ ONLY_CLEANED = _layout("only cleaned", check_ms=_NEVER, cleaner_ms=_OFTEN)
 RESTARTED = _layout("restarted", check_ms=_NEVER, storages=(DISK,))
 KILLED_AFTER_A_CHECK = _layout("killed after a check", check_ms=_OFTEN, storages=(DISK,))
 
-_LATEST, _EARLIEST, _MAX_TIMESTAMP = -1, -2, -3
-_SPECIAL_TIMES = (_LATEST, _EARLIEST, _MAX_TIMESTAMP, -4, -5, -6)
+_SPECIAL_TIMES = (LATEST, EARLIEST, MAX_TIMESTAMP, -4, -5, -6)
 _TIMESTAMPS = (1000, 3000, 2000, 5000, 4000)
 _TIMES = (0, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000, 6000)
 _OFFSETS = range(len(_TIMESTAMPS) + 3)
 _NO_TIMESTAMP = -1
 _BATCH_BYTES = len(build_batch([Record(0, 1000, b"key", b"value")]))
 _OF_TWO_BATCHES = {"internal.segment.bytes": str(2 * _BATCH_BYTES)}
-_FETCH_VERSION, _PRODUCE_VERSION, _LIST_OFFSETS_VERSION = 12, 12, 11  # the last ones with topic names
-_TRANSACTION = 1  # the kind of a coordinator
-_INIT_PRODUCER_ID_VERSION = 5  # the newest stable one
+_LIST_OFFSETS_VERSION = 11  # the last one with topic names
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-_CONSUMER = -1
 
 
 def _produce(session: Session, topic: str, *timestamps: int) -> None:
@@ -77,17 +78,10 @@ def _produce(session: Session, topic: str, *timestamps: int) -> None:
 
 def _open_transaction(session: Session, topic: str, timestamp: int) -> None:
     """Append a record of a transaction that does not end."""
-    coordinator = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[topic])
-    _until(partial(session.request, coordinator), lambda found: found.coordinators[0].error_code == 0)
-    begin = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=900_000)
-    producer = _until(partial(session.request, begin, _INIT_PRODUCER_ID_VERSION), lambda found: found.error_code == 0)
-    batch = build_batch(
-        [_record(timestamp)],
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        base_sequence=0,
-        transactional=True,
-    )
+    session.wait_for(coordinator(topic, TRANSACTION), lambda found: found.coordinators[0].error_code == 0)
+    begin = init_producer(topic, timeout_ms=900_000)
+    producer = session.wait_for(begin, lambda found: found.error_code == 0, INIT_PRODUCER_ID_VERSION)
+    batch = build_batch([_record(timestamp)], base_sequence=0, transactional=True, **of_producer(producer))
     _append(session, topic, batch, topic)
 
 
@@ -96,40 +90,30 @@ def _record(timestamp: int) -> Record:
 
 
 def _append(session: Session, topic: str, batch: bytes, transactional_id: str | None = None) -> None:
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
-    request = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=data)
-    response = _until(partial(session.request, request, _PRODUCE_VERSION), _has_leader)
+    response = session.wait_for(produce(topic, batch, transactional_id), _has_leader, PRODUCE_VERSION)
     assert response.responses[0].partition_responses[0].error_code == 0, response
 
 
-def _has_leader(response: ProduceResponse) -> bool:
+def _has_leader(response: Any) -> bool:
     # Kafka's metadata may know a leader a moment before the broker does.
-    return response.responses[0].partition_responses[0].error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return bool(response.responses[0].partition_responses[0].error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def _until(request: Callable[[], T], condition: Callable[[T], bool]) -> T:
-    end = time.monotonic() + SETTLED_WITHIN_S
-    while not condition(found := request()):
-        assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {found}"
-        time.sleep(_OFTEN / 1000)
-    return found
-
-
-def _delete_records(topic: str, offset: int) -> DeleteRecordsRequest:
-    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
-    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=30_000)
+def _delete_records(topic: str, offset: int) -> Message:
+    partition = {"partition_index": 0, "offset": offset}
+    return request("DeleteRecords", topics=[{"name": topic, "partitions": [partition]}], timeout_ms=TIMEOUT_MS)
 
 
 def _size(session: Session, topic: str) -> int:
-    request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=topic, partitions=[0])])
-    response = _until(partial(session.request, request), lambda found: bool(found.results[0].topics))
+    described = request("DescribeLogDirs", topics=[{"topic": topic, "partitions": [0]}])
+    response = session.wait_for(described, lambda found: bool(found.results[0].topics))
     (partition,) = response.results[0].topics[0].partitions
     size: int = partition.partition_size
     return size
 
 
 def _wait_for_size(session: Session, topic: str, size: int) -> None:
-    _until(lambda: _size(session, topic), lambda found: found == size)
+    until(lambda: _size(session, topic), lambda found: found == size)
 
 
 def _wait_for_checks(session: Session, topic: str, configs: dict[str, str] | None = None) -> None:
@@ -141,43 +125,16 @@ def _wait_for_checks(session: Session, topic: str, configs: dict[str, str] | Non
         _wait_for_size(session, topic, size * _BATCH_BYTES)
 
 
-def _list_offsets(topic: str, timestamp: int, isolation_level: int) -> ListOffsetsRequest:
-    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
-    return ListOffsetsRequest(
-        replica_id=_CONSUMER,
-        isolation_level=isolation_level,
-        topics=[ListOffsetsTopic(name=topic, partitions=[partition])],
-        timeout_ms=30_000,
-    )
-
-
-def _fetch(topic: str, offset: int) -> FetchRequest:
-    partition = FetchPartition(
-        partition=0,
-        current_leader_epoch=-1,
-        fetch_offset=offset,
-        last_fetched_epoch=-1,
-        log_start_offset=-1,
-        partition_max_bytes=1,  # one batch: Kafka does not read on in the next segment
-    )
-    return FetchRequest(
-        replica_id=_CONSUMER,
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=1_000_000,
-        session_epoch=-1,
-        topics=[FetchTopic(topic=topic, partitions=[partition])],
-    )
-
-
 def _offset_at(session: Session, topic: str, timestamp: int, isolation_level: int, fields: Sequence[str]) -> str:
-    response = session.request(_list_offsets(topic, timestamp, isolation_level), _LIST_OFFSETS_VERSION)
+    wanted = list_offsets(topic, timestamp, isolation_level=isolation_level)
+    response = session.request(wanted, _LIST_OFFSETS_VERSION)
     (found,) = response.topics[0].partitions
     return _words(found, *fields)
 
 
 def _batch_at(session: Session, topic: str, offset: int) -> str:
-    response = session.request(_fetch(topic, offset), _FETCH_VERSION)
+    # At most one batch: Kafka does not read on in the next segment.
+    response = session.request(fetch(fetched(topic, offset=offset, most=1)), FETCH_VERSION)
     (found,) = response.responses[0].partitions
     headers = [header for _, header in iter_batches(bytes(found.records or b""))]
     batches = ", ".join(f"{header.base_offset} to {header.last_offset}" for header in headers)
@@ -185,9 +142,7 @@ def _batch_at(session: Session, topic: str, offset: int) -> str:
 
 
 def _end_of_epoch(session: Session, topic: str, leader_epoch: int) -> str:
-    partition = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=leader_epoch)
-    topics = [OffsetForLeaderTopic(topic=topic, partitions=[partition])]
-    response = session.request(OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics))
+    response = session.request(end_of_epoch(topic, leader_epoch))
     (found,) = response.topics[0].partitions
     return _words(found, "error_code", "leader_epoch", "end_offset")
 
@@ -221,6 +176,11 @@ class Deletion(NamedTuple):
     configs: dict[str, str] = _OF_TWO_BATCHES
 
 
+def _bytes(batches: int) -> dict[str, str]:
+    """Return the retention of so many batches."""
+    return {"retention.bytes": str(batches * _BATCH_BYTES)}
+
+
 DELETIONS = {
     "empty": Deletion(()),
     "empty, all deleted": Deletion((), (-1,)),
@@ -249,25 +209,21 @@ DELETIONS = {
     "deletion above the high watermark": Deletion(delete_to=(6,)),
     "deletion to a negative offset": Deletion(delete_to=(-2,)),
 }
+_EMPTY_POLICY = {"cleanup.policy": "", "retention.ms": "60000", "retention.bytes": "0"}
 RETENTIONS = {
-    "by size, nothing": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(5 * _BATCH_BYTES)}),
-    "by size, less than a segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(4 * _BATCH_BYTES)}),
-    "by size, one segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(3 * _BATCH_BYTES)}),
+    "by size, nothing": Deletion(configs=_OF_TWO_BATCHES | _bytes(5)),
+    "by size, less than a segment": Deletion(configs=_OF_TWO_BATCHES | _bytes(4)),
+    "by size, one segment": Deletion(configs=_OF_TWO_BATCHES | _bytes(3)),
     "by size, all but the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": "1"}),
-    "by size, the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": "0"}),
-    "by size, after the deletion of records": Deletion(
-        delete_to=(3,), configs=_OF_TWO_BATCHES | {"retention.bytes": str(3 * _BATCH_BYTES)}
-    ),
-    "by size, one large segment": Deletion(configs={"retention.bytes": str(2 * _BATCH_BYTES)}),
+    "by size, the active segment": Deletion(configs=_OF_TWO_BATCHES | _bytes(0)),
+    "by size, after the deletion of records": Deletion(delete_to=(3,), configs=_OF_TWO_BATCHES | _bytes(3)),
+    "by size, one large segment": Deletion(configs=_bytes(2)),
     "by time, the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.ms": "60000"}),
     "by time, the only segment": Deletion(configs={"retention.ms": "60000"}),
     "by time and size": Deletion(configs=_OF_TWO_BATCHES | {"retention.ms": "60000", "retention.bytes": "1"}),
-    "of an empty policy": Deletion(
-        configs=_OF_TWO_BATCHES | {"cleanup.policy": "", "retention.ms": "60000", "retention.bytes": "0"}
-    ),
+    "of an empty policy": Deletion(configs=_OF_TWO_BATCHES | _EMPTY_POLICY),
     "of an empty policy, after the deletion of records": Deletion(
-        delete_to=(3,),
-        configs=_OF_TWO_BATCHES | {"cleanup.policy": "", "retention.ms": "60000", "retention.bytes": "0"},
+        delete_to=(3,), configs=_OF_TWO_BATCHES | _EMPTY_POLICY
     ),
 }
 
@@ -288,31 +244,23 @@ def _change(session: Session, topic: str, deletion: Deletion) -> None:
     _produce(session, topic, *deletion.then)
 
 
-def _before_the_check(name: str, deletion: Deletion) -> Callable[[Session], None]:
-    def before_the_check(session: Session) -> None:
-        topic = _topic(name)
-        _change(session, topic, deletion)
-        _describe(session, topic)
-
-    return before_the_check
+def before_the_check(session: Session, *, name: str, deletion: Deletion) -> None:
+    topic = _topic(name)
+    _change(session, topic, deletion)
+    _describe(session, topic)
 
 
-def _after_the_check(name: str, deletion: Deletion) -> Callable[[Session], None]:
-    def after_the_check(session: Session) -> None:
-        topic = _topic(name)
-        _change(session, topic, deletion)
-        _wait_for_checks(session, _topic("checks", name))
-        _describe(session, topic)
-
-    return after_the_check
+def after_the_check(session: Session, *, name: str, deletion: Deletion) -> None:
+    topic = _topic(name)
+    _change(session, topic, deletion)
+    _wait_for_checks(session, _topic("checks", name))
+    _describe(session, topic)
 
 
-for _name, _deletion in DELETIONS.items():
-    case(NEVER_CHECKED, row=_name)(_before_the_check(_name, _deletion))
-    case(CHECKED, row=_name)(_after_the_check(_name, _deletion))
-for _name, _deletion in RETENTIONS.items():
-    case(NEVER_CHECKED, row=f"retention {_name}")(_before_the_check(f"retention {_name}", _deletion))
-    case(CHECKED, row=f"retention {_name}")(_after_the_check(f"retention {_name}", _deletion))
+_CHANGES = DELETIONS | {f"retention {name}": deletion for name, deletion in RETENTIONS.items()}
+for _name, _deletion in _CHANGES.items():
+    case(NEVER_CHECKED, row=_name)(partial(before_the_check, name=_name, deletion=_deletion))
+    case(CHECKED, row=_name)(partial(after_the_check, name=_name, deletion=_deletion))
 
 
 # Logs with `compact` are checked by the cleaner only.

@@ -11,17 +11,10 @@ from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLI
 from sluice.config.config_releases import has_config
 from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
-from sluice.protocol.apis.alter_configs import AlterableConfig as OwnConfig
-from sluice.protocol.apis.alter_configs import AlterConfigsRequest
-from sluice.protocol.apis.alter_configs import AlterConfigsResource as Replaced
-from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from sluice.protocol.message import Message
+from tests.support.messages import request
 from tools.differential.case import Layout, case
+from tools.differential.requests import create_topics
 from tools.differential.session import Session
 
 # sluice's default in memory is another one.
@@ -64,15 +57,19 @@ def describe(
     session: Session, kind: int, name: str, keys: list[str] | None = None, version: int = 4, *, words: bool = True
 ) -> None:
     """Compare the configs of a resource by their names; Kafka's order is that of a hash map."""
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=words, include_documentation=words)
-    (result,) = session.request(request, version).results
+    described = _description(kind, name, keys, include_synonyms=words, include_documentation=words)
+    (result,) = session.request(described, version).results
     found = {
         one.name: config(one)
         for one in sorted(result.configs, key=lambda one: one.name)
         if not one.name.startswith(_OWN)
     }
     session.note(f"configs of {kind} {name!r}", {"error": [result.error_code, result.error_message], **found})
+
+
+def _description(kind: int, name: str, keys: list[str] | None, **fields: bool) -> Message:
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+    return request("DescribeConfigs", resources=[resource], **fields)
 
 
 def config(result: Any) -> dict[str, Any]:
@@ -86,10 +83,7 @@ def config(result: Any) -> dict[str, Any]:
 
 def settle(session: Session, kind: int, name: str, key: str, value: str) -> None:
     """Wait until a broker has applied an alteration."""
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[key])
-    session.wait_for(
-        DescribeConfigsRequest(resources=[resource]), lambda response: response.results[0].configs[0].value == value
-    )
+    session.wait_for(_description(kind, name, [key]), lambda response: response.results[0].configs[0].value == value)
 
 
 def alter(
@@ -101,10 +95,10 @@ def alter(
 
 def _alteration(
     kind: int, name: str, configs: Mapping[str, str | None], operation: int, *, validate_only: bool = False
-) -> IncrementalAlterConfigsRequest:
-    changes = [AlterableConfig(name=key, config_operation=operation, value=value) for key, value in configs.items()]
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
-    return IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+) -> Message:
+    changes = [{"name": key, "config_operation": operation, "value": value} for key, value in configs.items()]
+    resource = {"resource_type": kind, "resource_name": name, "configs": changes}
+    return request("IncrementalAlterConfigs", resources=[resource], validate_only=validate_only)
 
 
 def _error_of(response: Any) -> list[Any] | None:
@@ -161,8 +155,7 @@ def describe_by_keys(session: Session) -> None:
 def describe_what_is_missing(session: Session) -> None:
     resources = [(kind, name) for kind in (0, 1, 2, 3, 4, 8, 16, 32, 64) for name in ("", "none", "7", "a b", "-1")]
     for kind, name in resources:
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=["none"])
-        session.call(DescribeConfigsRequest(resources=[resource]))
+        session.call(_description(kind, name, ["none"]))
 
 
 @case(DESCRIBED)
@@ -171,8 +164,9 @@ def alter_what_is_missing(session: Session) -> None:
         for name in ("", "none", "1", "7", "a b", "-1"):
             for operation in (*Operation, 9, -1):
                 alter(session, kind, name, {"none": "x"}, operation)
-            replaced = Replaced(resource_type=kind, resource_name=name, configs=[OwnConfig(name="none", value="x")])
-            session.call(AlterConfigsRequest(resources=[replaced]))
+            configs = [{"name": "none", "value": "x"}]
+            replaced = {"resource_type": kind, "resource_name": name, "configs": configs}
+            session.call(request("AlterConfigs", resources=[replaced]))
 
 
 @case(DESCRIBED)
@@ -181,18 +175,18 @@ def values_of_topic_configs(session: Session) -> None:
     _values(session, TOPIC, "descriptions-values", [*TOPIC_PROPERTIES, "none"], VALUES)
 
 
+def _topic(name: str, key: str, value: str) -> dict[str, Any]:
+    """Return a new topic with a config."""
+    return {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": [{"name": key, "value": value}]}
+
+
 @case(DESCRIBED)
 def values_of_configs_of_new_topics(session: Session) -> None:
     for key in sorted([*TOPIC_PROPERTIES, "none"]):
         found = {}
         for value in ("abc", "1"):
-            topic = CreatableTopic(
-                name="descriptions-new",
-                num_partitions=1,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name=key, value=value)],
-            )
-            found[value] = _error_of(session.request(CreateTopicsRequest(topics=[topic], validate_only=True)))
+            created = create_topics(_topic("descriptions-new", key, value), validate_only=True)
+            found[value] = _error_of(session.request(created))
         session.note(key, found)
 
 
@@ -202,13 +196,10 @@ def configs_of_brokers_that_cannot_be_altered(session: Session) -> None:
         found = set()
         for key in (*KAFKA_PROPERTIES, *PROPERTIES, "none"):
             if has_config("kafka-4.4", "broker", key) and not key.startswith(_OWN):
-                request = _alteration(BROKER, node, {key: "1"}, Operation.SET, validate_only=True)
-                error = _error_of(session.request(request))
-                found |= (
-                    {key}
-                    if error is not None and error[1].startswith("Cannot update these configs dynamically")
-                    else set()
-                )
+                changed = _alteration(BROKER, node, {key: "1"}, Operation.SET, validate_only=True)
+                error = _error_of(session.request(changed))
+                if error is not None and error[1].startswith("Cannot update these configs dynamically"):
+                    found.add(key)
         session.note(f"of {node!r}", sorted(found))
 
 
@@ -254,15 +245,8 @@ def lists_are_changed(session: Session) -> None:
 @case(DESCRIBED)
 def create_a_topic(session: Session) -> None:
     for validate_only in (True, False):
-        topic = CreatableTopic(
-            name="descriptions-created",
-            num_partitions=1,
-            replication_factor=1,
-            configs=[CreatableTopicConfig(name="flush.ms", value="100")],
-        )
-        session.call(
-            CreateTopicsRequest(topics=[topic], timeout_ms=30_000, validate_only=validate_only), unordered=["configs"]
-        )
+        created = create_topics(_topic("descriptions-created", "flush.ms", "100"), validate_only=validate_only)
+        session.call(created, unordered=["configs"])
 
 
 @case(ALTERED, explained=_DEFAULTS)
@@ -277,11 +261,6 @@ def describe_altered_resources(session: Session) -> None:
     alter(session, CLIENT_METRICS, "altered", {"metrics": "a,b", "match": "client_id=c"})
     alter(session, TOPIC, "altered", {"cleanup.policy": "compact"}, Operation.APPEND)
     settle(session, TOPIC, "altered", "cleanup.policy", "delete,compact")
-    for kind, name in (
-        (TOPIC, "altered"),
-        (BROKER, "1"),
-        (BROKER, ""),
-        (GROUP, "altered"),
-        (CLIENT_METRICS, "altered"),
-    ):
+    described = (TOPIC, "altered"), (BROKER, "1"), (BROKER, ""), (GROUP, "altered"), (CLIENT_METRICS, "altered")
+    for kind, name in described:
         describe(session, kind, name)

@@ -12,10 +12,6 @@ from typing import Any, NamedTuple
 from sluice.broker.exchange.advertised_versions import advertised_by
 from sluice.broker.exchange.registry import FORWARDED
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import PARTITION, TOPIC_ID
 from tests.support.messages import request
@@ -23,6 +19,7 @@ from tests.support.records import batch
 from tests.support.topic_requests import MEMBER_ID, RELEASE, SOURCE, TIMEOUT_MS, UNKNOWN_ID, USES, Target, Use
 from tools.differential.case import Layout, case
 from tools.differential.cases.reserved_names import in_transaction, make_coordinators_ready, plain
+from tools.differential.requests import create_topics, list_offsets, metadata, old_offsets
 from tools.differential.session import ANSWERED_WITHIN_S, Session
 
 _LAYOUT = Layout(name="duplicates")
@@ -206,6 +203,84 @@ def base(api: str, *versions: int, title: str = "", creates: bool = False) -> Ca
     return register
 
 
+def _scram(to: Target) -> dict[str, Any]:
+    credentials = {"name": to.key, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"x" * 32}
+    return {"deletions": [], "upsertions": [credentials]}
+
+
+_STREAMS_MEMBER: dict[str, Any] = {
+    "member_id": MEMBER_ID,
+    "member_epoch": 0,
+    "rebalance_timeout_ms": 60_000,
+    "process_id": "process",
+    "active_tasks": [],
+    "standby_tasks": [],
+    "warmup_tasks": [],
+}
+
+
+def _with_pattern(to: Target) -> dict[str, Any]:
+    copartitions = {"source_topics": [], "source_topic_regex": [0], "repartition_source_topics": []}
+    subtopology = {
+        "subtopology_id": "0",
+        "source_topics": [to.name],
+        "source_topic_regex": ["none-.*"],
+        "copartition_groups": [copartitions],
+    }
+    topology = {"epoch": 0, "subtopologies": [subtopology]}
+    return _STREAMS_MEMBER | {"group_id": f"streams-{to.key}", "topology": topology, "client_tags": []}
+
+
+# Requests that need no other before them: API, versions, title and fields.
+_PLAIN: tuple[tuple[str, tuple[int, ...], str, Callable[[Target], dict[str, Any]]], ...] = (
+    ("ListGroups", (5,), "", lambda _: {"states_filter": ["Assigning"], "types_filter": ["classic"]}),
+    ("FindCoordinator", (4, 6), "of groups", lambda to: {"key_type": 0, "coordinator_keys": [to.key]}),
+    ("ConsumerGroupDescribe", (), "", lambda to: {"group_ids": [f"missing-{to.key}"]}),
+    ("ShareGroupDescribe", (), "", lambda to: {"group_ids": [f"missing-{to.key}"]}),
+    ("StreamsGroupDescribe", (), "", lambda to: {"group_ids": [f"missing-{to.key}"]}),
+    ("ListTransactions", (0, 2), "", lambda _: {"state_filters": ["Dead"], "producer_id_filters": [1_000_000]}),
+    ("CreatePartitions", (0, 3), "with assignments", lambda to: {
+        "topics": [{"name": to.name, "count": _PARTITIONS + 1, "assignments": [{"broker_ids": [1]}]}],
+        "timeout_ms": TIMEOUT_MS,
+    }),
+    ("DescribeConfigs", (), "of the broker", lambda _: {
+        "resources": [{"resource_type": 4, "resource_name": "1", "configuration_keys": ["num.partitions"]}],
+    }),
+    ("ListConfigResources", (1,), "", lambda _: {"resource_types": [4]}),
+    ("DescribeClientQuotas", (), "", lambda to: {
+        "components": [{"entity_type": "client-id", "match_type": 0, "match": to.key}], "strict": True,
+    }),
+    ("AlterClientQuotas", (), "of a client", lambda to: {
+        "entries": [{
+            "entity": [{"entity_type": "client-id", "entity_name": to.key}],
+            "ops": [{"key": "producer_byte_rate", "value": 1e6}],
+        }],
+    }),
+    ("AlterUserScramCredentials", (), "that creates", _scram),
+    ("DescribeUserScramCredentials", (), "", lambda to: {"users": [{"name": to.key}]}),
+    ("UpdateFeatures", (0, 2), "", lambda _: {
+        "timeout_ms": TIMEOUT_MS,
+        "feature_updates": [{"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}],
+    }),
+    ("StreamsGroupHeartbeat", (1,), "with a pattern", _with_pattern),
+)  # fmt: skip
+
+
+def _build_plain(_session: Session, _version: int, to: Target, *, api: str, fields: Any) -> Message:
+    return request(api, **fields(to))
+
+
+for _api, _versions, _title, _fields in _PLAIN:
+    base(_api, *_versions, title=_title)(partial(_build_plain, api=_api, fields=_fields))
+
+
+@base("CreateTopics", 2, 5, 7, title="with configs", creates=True)
+def create_configured_topics(_session: Session, _version: int, to: Target) -> Message:
+    configs = [{"name": "file.delete.delay.ms", "value": "60001"}]
+    topic = {"name": to.name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    return create_topics(topic)
+
+
 def _join(to: Target, member_id: str = "") -> Message:
     protocols = [{"name": "range", "metadata": b"first"}, {"name": "roundrobin", "metadata": b"last"}]
     return request(
@@ -217,6 +292,12 @@ def _join(to: Target, member_id: str = "") -> Message:
         protocol_type="consumer",
         protocols=protocols,
     )
+
+
+def _used(session: Session, api: str, title: str, version: int, to: Target) -> Any:
+    """Send a request of tests.support.topic_requests."""
+    (use,) = (use for use in USES if use.api == api and use.title == title)
+    return session.request(use.build(version, to), version)
 
 
 def _joined(session: Session, to: Target) -> Any:
@@ -277,16 +358,6 @@ def delete_groups(session: Session, _version: int, to: Target) -> Message:
     return request("DeleteGroups", groups_names=[f"joined-{to.key}"])
 
 
-@base("ListGroups", 5)
-def list_groups(_session: Session, _version: int, _to: Target) -> Message:
-    return request("ListGroups", states_filter=["Assigning"], types_filter=["classic"])
-
-
-@base("FindCoordinator", 4, 6, title="of groups")
-def find_coordinator(_session: Session, _version: int, to: Target) -> Message:
-    return request("FindCoordinator", key_type=0, coordinator_keys=[to.key])
-
-
 @base("OffsetFetch", 8, 9, 10, title="of groups with all topics")
 def offset_fetch(session: Session, _version: int, to: Target) -> Message:
     group_id = f"offsets-{to.key}"
@@ -295,17 +366,9 @@ def offset_fetch(session: Session, _version: int, to: Target) -> Message:
     return request("OffsetFetch", groups=[{"group_id": group_id, "topics": None}])
 
 
-for _api in ("ConsumerGroupDescribe", "ShareGroupDescribe", "StreamsGroupDescribe"):
-
-    @base(_api)
-    def describe(_session: Session, _version: int, to: Target, api: str = _api) -> Message:
-        return request(api, group_ids=[f"missing-{to.key}"])
-
-
 @base("ConsumerGroupDescribe", title="of a group")
 def consumer_group_describe(session: Session, _version: int, to: Target) -> Message:
-    (use,) = (use for use in USES if use.api == "ConsumerGroupHeartbeat" and use.title == "with a subscription")
-    session.request(use.build(1, to), 1)
+    _used(session, "ConsumerGroupHeartbeat", "with a subscription", 1, to)
     return request("ConsumerGroupDescribe", group_ids=[f"consumer-1-{to.key}"])
 
 
@@ -315,96 +378,33 @@ def describe_transactions(session: Session, _version: int, to: Target) -> Messag
     return request("DescribeTransactions", transactional_ids=[to.key])
 
 
-@base("ListTransactions", 0, 2)
-def list_transactions(_session: Session, _version: int, _to: Target) -> Message:
-    return request("ListTransactions", state_filters=["Dead"], producer_id_filters=[1_000_000])
-
-
-@base("CreateTopics", 2, 5, 7, title="with configs", creates=True)
-def create_topics(_session: Session, _version: int, to: Target) -> Message:
-    configs = [{"name": "file.delete.delay.ms", "value": "60001"}]
-    topic = {"name": to.name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
-    return request("CreateTopics", topics=[topic], timeout_ms=TIMEOUT_MS)
-
-
-@base("CreatePartitions", 0, 3, title="with assignments")
-def create_partitions(_session: Session, _version: int, to: Target) -> Message:
-    topic = {"name": to.name, "count": _PARTITIONS + 1, "assignments": [{"broker_ids": [1]}]}
-    return request("CreatePartitions", topics=[topic], timeout_ms=TIMEOUT_MS)
-
-
-def _fetch_topics(to: Target) -> list[dict[str, Any]]:
+def _fetch(session: Session, version: int, to: Target, **fields: Any) -> Message:
+    """Open a session, and return its next request."""
     partitions = [{"partition": index, "partition_max_bytes": 1 << 20} for index in range(_PARTITIONS)]
-    return [{"topic": to.name, "topic_id": to.topic_id, "partitions": partitions}]
+    topics = [{"topic": to.name, "topic_id": to.topic_id, "partitions": partitions}]
+    common = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20}
+    opened = session.request(request("Fetch", session_epoch=0, topics=topics, **common), version)
+    return request("Fetch", session_id=opened.session_id, session_epoch=1, **fields or {"topics": topics}, **common)
 
 
 @base("Fetch", 7, 12, 13, 18, title="that forgets")
 def fetch__forget(session: Session, version: int, to: Target) -> Message:
-    common = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20}
-    opened = session.request(request("Fetch", session_epoch=0, topics=_fetch_topics(to), **common), version)
     forgotten = [{"topic": to.name, "topic_id": to.topic_id, "partitions": [1]}]
-    return request("Fetch", session_id=opened.session_id, session_epoch=1, forgotten_topics_data=forgotten, **common)
+    return _fetch(session, version, to, forgotten_topics_data=forgotten)
 
 
-@base("Fetch", 7, 12, 13, 18, title="in a session")
-def fetch__session(session: Session, version: int, to: Target) -> Message:
-    common = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20}
-    opened = session.request(request("Fetch", session_epoch=0, topics=_fetch_topics(to), **common), version)
-    return request("Fetch", session_id=opened.session_id, session_epoch=1, topics=_fetch_topics(to), **common)
-
-
-@base("DescribeConfigs", title="of the broker")
-def describe_configs(_session: Session, _version: int, _to: Target) -> Message:
-    resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": ["num.partitions"]}
-    return request("DescribeConfigs", resources=[resource])
-
-
-@base("ListConfigResources", 1)
-def list_config_resources(_session: Session, _version: int, _to: Target) -> Message:
-    return request("ListConfigResources", resource_types=[4])
-
-
-@base("DescribeClientQuotas")
-def describe_client_quotas(_session: Session, _version: int, to: Target) -> Message:
-    return request(
-        "DescribeClientQuotas", components=[{"entity_type": "client-id", "match_type": 0, "match": to.key}], strict=True
-    )
-
-
-@base("AlterClientQuotas", title="of a client")
-def alter_client_quotas(_session: Session, _version: int, to: Target) -> Message:
-    entity = [{"entity_type": "client-id", "entity_name": to.key}]
-    ops = [{"key": "producer_byte_rate", "value": 1e6}]
-    return request("AlterClientQuotas", entries=[{"entity": entity, "ops": ops}])
-
-
-@base("AlterUserScramCredentials", title="that creates")
-def alter_user_scram_credentials(_session: Session, _version: int, to: Target) -> Message:
-    credentials = {"name": to.key, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"x" * 32}
-    return request("AlterUserScramCredentials", deletions=[], upsertions=[credentials])
+base("Fetch", 7, 12, 13, 18, title="in a session")(_fetch)
 
 
 @base("AlterUserScramCredentials", title="that deletes")
 def alter_user_scram_credentials__delete(session: Session, _version: int, to: Target) -> Message:
-    session.request(alter_user_scram_credentials(session, 0, to), 0)
+    session.request(request("AlterUserScramCredentials", **_scram(to)), 0)
     return request("AlterUserScramCredentials", deletions=[{"name": to.key, "mechanism": 1}], upsertions=[])
-
-
-@base("DescribeUserScramCredentials")
-def describe_user_scram_credentials(_session: Session, _version: int, to: Target) -> Message:
-    return request("DescribeUserScramCredentials", users=[{"name": to.key}])
-
-
-@base("UpdateFeatures", 0, 2)
-def update_features(_session: Session, _version: int, _to: Target) -> Message:
-    feature = {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
-    return request("UpdateFeatures", timeout_ms=TIMEOUT_MS, feature_updates=[feature])
 
 
 @base("ConsumerGroupHeartbeat", title="with owned partitions after it has joined")
 def consumer_group_heartbeat(session: Session, version: int, to: Target) -> Message:
-    (use,) = (use for use in USES if use.api == "ConsumerGroupHeartbeat" and use.title == "with a subscription")
-    joined = session.request(use.build(version, to), version)
+    joined = _used(session, "ConsumerGroupHeartbeat", "with a subscription", version, to)
     return request(
         "ConsumerGroupHeartbeat",
         group_id=f"consumer-{version}-{to.key}",
@@ -416,29 +416,6 @@ def consumer_group_heartbeat(session: Session, version: int, to: Target) -> Mess
     )
 
 
-@base("StreamsGroupHeartbeat", 1, title="with a pattern")
-def streams_group_heartbeat__pattern(_session: Session, _version: int, to: Target) -> Message:
-    subtopology = {
-        "subtopology_id": "0",
-        "source_topics": [to.name],
-        "source_topic_regex": ["none-.*"],
-        "copartition_groups": [{"source_topics": [], "source_topic_regex": [0], "repartition_source_topics": []}],
-    }
-    return request(
-        "StreamsGroupHeartbeat",
-        group_id=f"streams-{to.key}",
-        member_id=MEMBER_ID,
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        process_id="process",
-        topology={"epoch": 0, "subtopologies": [subtopology]},
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-        client_tags=[],
-    )
-
-
 @base("StreamsGroupHeartbeat", 0, 1, title="of all that a topology has")
 def streams_group_heartbeat(session: Session, _version: int, to: Target) -> Message:
     _targets(session, [f"{to.name}-repartition"], creates=False)  # a status names missing topics in any order
@@ -447,11 +424,8 @@ def streams_group_heartbeat(session: Session, _version: int, to: Target) -> Mess
     repartition = {"name": f"{to.name}-repartition", "partitions": 2, "replication_factor": 1, "topic_configs": config}
     return request(
         "StreamsGroupHeartbeat",
+        **_STREAMS_MEMBER,
         group_id=f"streams-{to.key}",
-        member_id=MEMBER_ID,
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        process_id="process",
         topology={
             "epoch": 0,
             "subtopologies": [
@@ -467,17 +441,13 @@ def streams_group_heartbeat(session: Session, _version: int, to: Target) -> Mess
                 }
             ],
         },
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
         client_tags=[{"key": "zone", "value": "a"}],
     )
 
 
 @base("StreamsGroupHeartbeat", 0, 1, title="of a member with tasks")
 def streams_group_heartbeat__tasks(session: Session, version: int, to: Target) -> Message:
-    (use,) = (use for use in USES if use.api == "StreamsGroupHeartbeat" and use.title == "of a source")
-    session.request(use.build(version, to), version)
+    _used(session, "StreamsGroupHeartbeat", "of a source", version, to)
     tasks = [{"subtopology_id": "0", "partitions": [0]}]
     return request(
         "StreamsGroupHeartbeat",
@@ -494,8 +464,7 @@ def streams_group_heartbeat__tasks(session: Session, version: int, to: Target) -
 
 @base("StreamsGroupTopologyDescriptionUpdate", title="of a group")
 def streams_group_topology_description_update(session: Session, _version: int, to: Target) -> Message:
-    (use,) = (use for use in USES if use.api == "StreamsGroupHeartbeat" and use.title == "of a source")
-    session.request(use.build(1, to), 1)
+    _used(session, "StreamsGroupHeartbeat", "of a source", 1, to)
     node = {
         "name": "node",
         "source_topics": [to.name],
@@ -556,8 +525,8 @@ def _targets(session: Session, names: list[str], *, creates: bool) -> list[Targe
     """Return new topics with a record each, or the names of topics that do not exist."""
     ids = dict.fromkeys(names, UNKNOWN_ID)
     if not creates:
-        topics = [CreatableTopic(name=name, num_partitions=_PARTITIONS, replication_factor=1) for name in names]
-        response = session.request(CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), 7)
+        topics = ({"name": name, "num_partitions": _PARTITIONS, "replication_factor": 1} for name in names)
+        response = session.request(create_topics(*topics), 7)
         ids = {topic.name: topic.topic_id for topic in response.topics}
         _wait_for_leaders(session, names)
         data = [{"name": name, "partition_data": [{"index": 0, "records": batch(b"v")}]} for name in names]
@@ -567,9 +536,9 @@ def _targets(session: Session, names: list[str], *, creates: bool) -> list[Targe
 
 def _wait_for_leaders(session: Session, names: list[str]) -> None:
     """Wait until the broker leads all partitions, which is later than that it knows of them."""
-    last = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(_PARTITIONS)]
+    last = [{"partition_index": index, "timestamp": -1} for index in range(_PARTITIONS)]
     session.wait_for(
-        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=last) for name in names]),
+        request("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": last} for name in names]),
         lambda response: not any(one.error_code for topic in response.topics for one in topic.partitions),
         7,
     )
@@ -577,12 +546,9 @@ def _wait_for_leaders(session: Session, names: list[str]) -> None:
 
 def _state(session: Session, to: Target) -> list[Any]:
     """Return the number of partitions of a topic, the end offset of its first one, and the offset of its group."""
-    metadata = MetadataRequest(topics=[MetadataRequestTopic(name=to.name)], allow_auto_topic_creation=False)
-    partitions = len(session.request(metadata, 12).topics[0].partitions)
-    last = ListOffsetsTopic(name=to.name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
-    listed = session.request(ListOffsetsRequest(replica_id=-1, topics=[last]), 7)
-    topics = [OffsetFetchRequestTopic(name=to.name, partition_indexes=list(range(_PARTITIONS)))]
-    fetched = session.request(OffsetFetchRequest(group_id=f"offsets-{to.key}", topics=topics), 7)
+    partitions = len(session.request(metadata(to.name), 12).topics[0].partitions)
+    listed = session.request(list_offsets(to.name, -1, timeout_ms=0), 7)
+    fetched = session.request(old_offsets(f"offsets-{to.key}", to.name, range(_PARTITIONS)), 7)
     return [
         partitions,
         listed.topics[0].partitions[0].offset,

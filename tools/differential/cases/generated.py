@@ -5,18 +5,13 @@ from random import Random
 
 from sluice.broker.exchange.advertised_versions import advertised_by
 from sluice.protocol.apis.delete_topics import DeleteTopicsResponse
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from sluice.protocol.uuids import printed_uuid
+from tests.support.messages import request
 from tests.support.records import produce
 from tools.differential.case import DISK, MEMORY, Layout, case
 from tools.differential.generated import GROUPS, TOPICS, TRANSACTION, Generator, apis
+from tools.differential.requests import SHARE, commit, coordinator, init_producer, metadata
+from tools.differential.requests import TRANSACTION as OF_TRANSACTIONS
 from tools.differential.session import Session
 
 HISTORIES = 4
@@ -41,35 +36,26 @@ def _prepare(session: Session) -> list[bytes]:
     ids = [session.create_topic(name, 2) for name in TOPICS]
     for topic in TOPICS:
         session.request(produce(9, topic=topic), 9)
-    session.request(FindCoordinatorRequest(key=GROUPS[0]), 3)  # creates __consumer_offsets
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    committed = OffsetCommitRequestTopic(name=TOPICS[0], partitions=[partition])
+    session.request(request("FindCoordinator", key=GROUPS[0]), 3)  # creates __consumer_offsets
+    committed = {"name": TOPICS[0], "partitions": [{"partition_index": 0, "committed_offset": 1}]}
     session.eventually(
-        OffsetCommitRequest(group_id=GROUPS[0], topics=[committed]),
-        8,
-        lambda response: not response.topics[0].partitions[0].error_code,
+        commit(GROUPS[0], [committed]), 8, lambda response: not response.topics[0].partitions[0].error_code
     )
-    session.request(FindCoordinatorRequest(key_type=1, coordinator_keys=[TRANSACTION]), 4)
-    session.eventually(
-        InitProducerIdRequest(transactional_id=TRANSACTION, transaction_timeout_ms=60_000),
-        4,
-        lambda response: not response.error_code,
-    )
+    session.request(coordinator(TRANSACTION, OF_TRANSACTIONS), 4)
+    session.eventually(init_producer(TRANSACTION), 4, lambda response: not response.error_code)
     # Kafka creates the topic of share groups with the first read of state, sluice with the first share group.
-    share_key = f"{GROUPS[0]}:{printed_uuid(ids[0])}:0"
-    session.request(FindCoordinatorRequest(key_type=2, coordinator_keys=[share_key]), 6)
+    session.request(coordinator(f"{GROUPS[0]}:{printed_uuid(ids[0])}:0", SHARE), 6)
     for topic in INTERNAL_TOPICS:
         session.wait_for_leaders(topic)
     for topic in INTERNAL_TOPICS:  # so that the order in which later responses name them does not matter
-        session.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), only=["topics"])
+        session.call(metadata(topic, auto_create=True), only=["topics"])
     return ids
 
 
 def _wait_for_deleted(session: Session, names: list[str | None]) -> None:
     """Wait until the brokers know; Kafka's controller responds before."""
     for name in names:
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        session.wait_for(request, lambda response: response.topics[0].error_code != 0, 12)
+        session.wait_for(metadata(name), lambda response: response.topics[0].error_code != 0, 12)
 
 
 def history(session: Session, *, seed: int) -> None:

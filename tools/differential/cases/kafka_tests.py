@@ -9,30 +9,23 @@ from functools import partial
 from typing import Any
 
 from sluice.broker.controller.configs.resource import BROKER, TOPIC
-from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from sluice.protocol.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from sluice.protocol.apis.create_topics import CreatableReplicaAssignment
-from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
-from sluice.protocol.apis.describe_producers import DescribeProducersRequest, TopicRequest
-from sluice.protocol.apis.end_txn import EndTxnRequest
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
-from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.support.configs import config_changes
+from tests.support.messages import request
 from tests.support.records import batch, fetch, fetched, produce
 from tests.support.wire import error_codes
 from tools.differential.case import Layout, case
+from tools.differential.requests import (
+    INIT_PRODUCER_ID_VERSION,
+    TIMEOUT_MS,
+    TRANSACTION,
+    add_partitions,
+    coordinator,
+    describe_producers,
+    end_txn,
+    init_producer,
+    metadata,
+    of_producer,
+)
 from tools.differential.session import Session
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -62,16 +55,16 @@ def features(session: Session, **expected: int) -> None:
         return all(levels.get(f"{name}.version", 0) == level for name, level in expected.items())
 
     lists = "supported_features", "finalized_features"
-    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    session.eventually(request, 4, has_levels, unordered=lists, only=lists)
+    versions = request("ApiVersions", client_software_name="a", client_software_version="1")
+    session.eventually(versions, 4, has_levels, unordered=lists, only=lists)
 
 
 def update(session: Session, *updates: tuple[str, int, int], version: int = 2) -> None:
     keys = [
-        FeatureUpdateKey(feature=f"{name}.version", max_version_level=level, upgrade_type=kind)
+        {"feature": f"{name}.version", "max_version_level": level, "upgrade_type": kind}
         for name, level, kind in updates
     ]
-    session.call(UpdateFeaturesRequest(feature_updates=keys, timeout_ms=30_000), version)
+    session.call(request("UpdateFeatures", feature_updates=keys, timeout_ms=TIMEOUT_MS), version)
 
 
 @case(OLD)
@@ -109,34 +102,17 @@ def features_of_an_older_cluster_are_upgraded_and_downgraded(session: Session) -
 
 @case(WITHOUT_GROUPS)
 def groups_whose_feature_is_disabled(session: Session) -> None:
-    session.create_topic("kafka-tests-disabled")
-    member = "a" * 22
-    names = ["kafka-tests-disabled"]
-    session.call(
-        ConsumerGroupHeartbeatRequest(
-            group_id="kafka-tests-consumer",
-            rebalance_timeout_ms=1000,
-            subscribed_topic_names=names,
-            topic_partitions=[],
-            member_id=member,
-        )
-    )
-    session.call(
-        ShareGroupHeartbeatRequest(group_id="kafka-tests-share", member_id=member, subscribed_topic_names=names)
-    )
-    session.call(
-        StreamsGroupHeartbeatRequest(
-            group_id="kafka-tests-streams",
-            rebalance_timeout_ms=1000,
-            topology=Topology(epoch=1),
-            active_tasks=[],
-            standby_tasks=[],
-            warmup_tasks=[],
-            process_id="p",
-            client_tags=[],
-            member_id=member,
-        )
-    )
+    topic = "kafka-tests-disabled"
+    session.create_topic(topic)
+    member: dict[str, Any] = {"member_id": "a" * 22}
+    joins = member | {"rebalance_timeout_ms": 1000}
+    streams = joins | {name: [] for name in ("active_tasks", "standby_tasks", "warmup_tasks", "client_tags")}
+    for api, group, fields in (
+        ("ConsumerGroupHeartbeat", "consumer", joins | {"subscribed_topic_names": [topic], "topic_partitions": []}),
+        ("ShareGroupHeartbeat", "share", member | {"subscribed_topic_names": [topic]}),
+        ("StreamsGroupHeartbeat", "streams", streams | {"topology": {"epoch": 1}, "process_id": "p"}),
+    ):
+        session.call(request(api, group_id=f"kafka-tests-{group}", **fields))
 
 
 # -- TransactionsExpirationTest.testTransactionAfterProducerIdExpiresWithTV1 -------------------------------------------
@@ -144,30 +120,24 @@ def groups_whose_feature_is_disabled(session: Session) -> None:
 
 @case(WITHOUT_GROUPS)
 def transactions_of_version_1_keep_their_epoch(session: Session) -> None:
-    topic, transaction = "kafka-tests-transaction", "kafka-tests-transaction"
+    topic = transaction = "kafka-tests-transaction"
     session.create_topic(topic)
-    coordinator = FindCoordinatorRequest(key_type=1, coordinator_keys=[transaction])
-    session.eventually(coordinator, 6, lambda response: not response.coordinators[0].error_code)
+    found = coordinator(transaction, TRANSACTION)
+    session.eventually(found, 6, lambda response: not response.coordinators[0].error_code)
     for committed in (False, True):
-        begin = InitProducerIdRequest(transactional_id=transaction, transaction_timeout_ms=60_000)
-        producer = session.eventually(begin, 5, lambda response: not response.error_code)
-        fields = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        begin = init_producer(transaction)
+        producer = session.eventually(begin, INIT_PRODUCER_ID_VERSION, lambda response: not response.error_code)
         session.eventually(
-            AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=transaction,
-                v3_and_below_producer_id=producer.producer_id,
-                v3_and_below_producer_epoch=producer.producer_epoch,
-                v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
-            ),
+            add_partitions(producer, transaction, topic, 0),
             3,
             lambda response: not response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code,
         )
-        request = produce(11, batch(b"v", transactional=True, base_sequence=0, **fields), topic=topic, acks=-1)
-        request.transactional_id = transaction
-        session.call(request, 11)
-        session.call(EndTxnRequest(transactional_id=transaction, committed=committed, **fields), 4)
-        wanted = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
-        session.eventually(wanted, 0, partial(_is_over, epoch=producer.producer_epoch))
+        records = batch(b"v", transactional=True, base_sequence=0, **of_producer(producer))
+        producing = produce(11, records, topic=topic, acks=-1)
+        producing.transactional_id = transaction
+        session.call(producing, 11)
+        session.call(end_txn(producer, transaction, committed=committed), 4)
+        session.eventually(describe_producers(topic, 0), 0, partial(_is_over, epoch=producer.producer_epoch))
 
 
 def _is_over(response: Any, epoch: int) -> bool:
@@ -181,7 +151,7 @@ def _is_over(response: Any, epoch: int) -> bool:
 def partitions(session: Session, topic: str, count: int) -> list[Any]:
     """Return the partitions of a topic, which has that many with leaders."""
     session.wait_for_leaders(topic)
-    (found,) = session.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics
+    (found,) = session.request(metadata(topic, auto_create=True), 12).topics
     assert len(found.partitions) == count, found
     return list(found.partitions)
 
@@ -201,19 +171,19 @@ def distribution(replicas: Iterable[list[int]], racks: Mapping[int, str]) -> dic
 
 @case(RACKS)
 def replicas_of_created_and_added_partitions_are_spread_over_racks(session: Session) -> None:
-    request = DescribeClusterRequest()
-    session.call(request, unordered=("brokers",), only=("brokers",))
-    racks = {broker.broker_id: broker.rack for broker in session.request(request, 2).brokers}
+    cluster = request("DescribeCluster")
+    session.call(cluster, unordered=("brokers",), only=("brokers",))
+    racks = {broker.broker_id: broker.rack for broker in session.request(cluster, 2).brokers}
     automatic, created = "kafka-tests-automatic", "kafka-tests-created"
-    session.request(MetadataRequest(topics=[MetadataRequestTopic(name=automatic)], allow_auto_topic_creation=True), 12)
+    session.request(metadata(automatic, auto_create=True), 12)
     session.note("automatic", distribution((one.replica_nodes for one in partitions(session, automatic, 8)), racks))
     for factor in (1, 2, 3, 4):
         topic = f"{created}-{factor}"
         session.create_topic(topic, 8, replication_factor=factor)
         before = partitions(session, topic, 8)
         session.note(f"created {factor}", distribution((one.replica_nodes for one in before), racks))
-        added = CreatePartitionsTopic(name=topic, count=16, assignments=None)
-        session.call(CreatePartitionsRequest(topics=[added], timeout_ms=30_000))
+        added = {"name": topic, "count": 16, "assignments": None}
+        session.call(request("CreatePartitions", topics=[added], timeout_ms=TIMEOUT_MS))
         after = [one for one in partitions(session, topic, 16) if one.partition_index >= 8]
         session.note(f"added {factor}", distribution((one.replica_nodes for one in after), racks))
 
@@ -224,16 +194,16 @@ def replicas_of_created_and_added_partitions_are_spread_over_racks(session: Sess
 @case(RACKS)
 def leader_refers_consumers_to_the_replica_in_their_rack(session: Session) -> None:
     topic = "kafka-tests-follower"
-    session.create_topic(topic, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 3])])
+    session.create_topic(topic, assignments=[[1, 3]])
     session.request(produce(11, topic=topic, acks=-1), 11, node=1)
     for rack in ("b", "a", "", "c"):
-        request = fetch(0, topic=topic)
-        request.rack_id = rack
+        fetching = fetch(0, topic=topic)
+        fetching.rack_id = rack
 
         def is_referred(response: Any, expected: int = 3 if rack == "b" else -1) -> bool:
             return fetched(response).preferred_read_replica == expected
 
-        session.eventually(request, 12, is_referred, node=1)
+        session.eventually(fetching, 12, is_referred, node=1)
     session.eventually(fetch(0, topic=topic), 12, lambda response: bool(fetched(response).records), node=3)
 
 
@@ -243,15 +213,15 @@ def leader_refers_consumers_to_the_replica_in_their_rack(session: Session) -> No
 @case(SLOW)
 def throttled_reassignment_is_in_progress_until_the_throttle_is_removed(session: Session) -> None:
     topic = "kafka-tests-moved"
-    session.create_topic(topic, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1])])
+    session.create_topic(topic, assignments=[[1]])
     for _ in range(3):
         assert error_codes(session.request(produce(11, topic=topic, acks=-1), 11)) == []
     throttle(session, topic, "1", "*")
-    moved = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
-    session.call(AlterPartitionReassignmentsRequest(topics=[moved]), 1)
-    ongoing = ListPartitionReassignmentsRequest(topics=None)
+    moved = {"name": topic, "partitions": [{"partition_index": 0, "replicas": [2]}]}
+    session.call(request("AlterPartitionReassignments", topics=[moved]), 1)
+    ongoing = request("ListPartitionReassignments", topics=None)
     session.eventually(ongoing, 0, lambda response: bool(response.topics))
-    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    wanted = metadata(topic, auto_create=True)
     session.eventually(wanted, 12, lambda response: len(response.topics[0].partitions[0].replica_nodes) == 2)
     session.call(produce(11, topic=topic, acks=-1), 11)
     throttle(session, topic, None, None)

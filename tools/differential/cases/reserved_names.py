@@ -9,19 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
-from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest
-from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
+from tests.support.messages import request
 from tests.support.topic_requests import (
     SOURCE,
     TIMEOUT_MS,
@@ -32,6 +24,7 @@ from tests.support.topic_requests import (
     add_offsets_to_txn,
 )
 from tools.differential.case import DISK, Layout, case
+from tools.differential.requests import coordinator, create_topics, init_producer, metadata
 from tools.differential.session import Session
 
 METADATA = "__cluster_metadata"
@@ -133,7 +126,7 @@ class _Names:
         self._state = state
         self.ids: dict[str, bytes] = {}
         self._barriers = 0
-        self._log_dir = session.request(DescribeLogDirsRequest(topics=[])).results[0].log_dir
+        self._log_dir = session.request(request("DescribeLogDirs", topics=[])).results[0].log_dir
 
     def send(self, uses: Iterable[Use]) -> None:
         """Send each form of each use for all names, and note the answers."""
@@ -154,19 +147,18 @@ class _Names:
         """Return the topics that exist after all creations that were requested before this call."""
         self._barriers += 1
         self._session.create_topic(f"{SOURCE}-{self._state}-{self._barriers}")
-        topics = [MetadataRequestTopic(name=name) for name in self._names.values() if name]
-        response = self._session.request(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        response = self._session.request(metadata(*filter(None, self._names.values())))
         found = {topic.name: topic for topic in response.topics if topic.topic_id != ZERO_UUID}
         return [title for title, name in self._names.items() if name in found]
 
     def learn_ids(self) -> None:
-        response = self._session.request(MetadataRequest(topics=None))
+        response = self._session.request(request("Metadata", topics=None))
         self.ids = {topic.name: topic.topic_id for topic in response.topics}
 
     def delete(self) -> None:
         self.learn_ids()
-        topics = [DeleteTopicState(name=name) for name in self._names.values() if name in self.ids]
-        self._session.request(DeleteTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS))
+        topics = [{"name": name} for name in self._names.values() if name in self.ids]
+        self._session.request(request("DeleteTopics", topics=topics, timeout_ms=TIMEOUT_MS))
 
     def _answers(self, use: Use, version: int) -> dict[str, Any]:
         return {
@@ -181,19 +173,17 @@ class _Names:
         session = self._session
         if use.in_transaction:
             target = in_transaction(session, use, version, target)
-        request = use.build(version, target)
+        built = use.build(version, target)
         if use.is_answered:
-            response = session.request(request, version)
-            return plain(session.masked(response), target)
-        session.send(request, version, client_id="acks=0")
-        following = session.request(ApiVersionsRequest(), 0, client_id="acks=0")
+            return plain(session.masked(session.request(built, version)), target)
+        session.send(built, version, client_id="acks=0")
+        following = session.request(request("ApiVersions"), 0, client_id="acks=0")
         return "connection closed" if following is None else "no answer"
 
 
 def in_transaction(session: Session, use: Use, version: int, target: Target) -> Target:
     target = target._replace(key=f"{use.api}-{version}-{target.key}")
-    request = InitProducerIdRequest(transactional_id=target.key, transaction_timeout_ms=60_000)
-    response = session.request(request, 4)
+    response = session.request(init_producer(target.key), 4)
     assert response.error_code == ErrorCode.NONE, response
     target = target._replace(producer_id=response.producer_id, producer_epoch=response.producer_epoch)
     if use.api == "TxnOffsetCommit":
@@ -226,16 +216,16 @@ def _grouped(found: Mapping[str, Any]) -> dict[str, Any]:
     return {MOST: json.loads(most)} | {title: found[title] for title, text in texts.items() if text != most}
 
 
-def _create(*names: str) -> CreateTopicsRequest:
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
-    return CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
+def _create(*names: str) -> Message:
+    topics = ({"name": name, "num_partitions": 1, "replication_factor": 1} for name in names)
+    return create_topics(*topics)
 
 
 def make_coordinators_ready(session: Session) -> None:
     """Create the coordinators' topics."""
     for key_type, key in ((0, "group"), (1, "transaction"), (2, "group:AAAAAAAAAAAAAAAAAAAAAQ:0")):
         session.eventually(
-            FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]),
+            coordinator(key, key_type),
             6,
             lambda response: not response.coordinators[0].error_code,
             only=["throttle_time_ms"],
@@ -253,11 +243,8 @@ def ready(session: Session) -> None:
 
 def _loaded(session: Session) -> None:
     """Wait until the coordinators have loaded their topics."""
-    for request, version in (
-        (InitProducerIdRequest(transactional_id="ready", transaction_timeout_ms=60_000), 4),
-        (OffsetFetchRequest(group_id="ready", topics=[]), 7),
-    ):
-        session.eventually(request, version, lambda response: not response.error_code, only=["throttle_time_ms"])
+    for loading, version in ((init_producer("ready"), 4), (request("OffsetFetch", group_id="ready", topics=[]), 7)):
+        session.eventually(loading, version, lambda response: not response.error_code, only=["throttle_time_ms"])
 
 
 _READS = [use for use in USES if not use.creates and not use.destroys]
@@ -315,7 +302,7 @@ def names_that_collide_in_metrics_or_differ_by_case(session: Session) -> None:
         session.call(_create(name), 4)
     session.call(_create("collide.b", "collide_b", "collide-b"), 4, unordered=["topics"])
     for name in ("collide_a", "collide.c", "collide_c"):
-        session.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9, only=["topics"])
+        session.call(metadata(name, auto_create=True), 9, only=["topics"])
     names = ("collide.a", "collide_a", "Collide.a", "collide.A", "collide.b", "collide_b", "collide.c", "collide_c")
     session.note("topics", _Names(session, {name: name for name in names}, "collide").existing())
 
@@ -325,11 +312,9 @@ def names_and_a_restart(session: Session) -> None:
     ready(session)
     session.create_topic(_KEPT, configs={"retention.ms": "-1"})
     kept = _Names(session, {_KEPT: _KEPT}, "kept")
-    quota = EntryData(
-        entity=[EntityData(entity_type="client-id", entity_name="kept")],
-        ops=[OpData(key="producer_byte_rate", value=12345.0)],
-    )
-    session.call(AlterClientQuotasRequest(entries=[quota]), 1)
+    entity = [{"entity_type": "client-id", "entity_name": "kept"}]
+    quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 12345.0}]}
+    session.call(request("AlterClientQuotas", entries=[quota]), 1)
     kept.learn_ids()
     kept.send([use for use in USES if use.api in ("Produce", "OffsetCommit", "IncrementalAlterConfigs")])
     names = _Names(session, UNCREATABLE | ORDINARY, "restarted")
@@ -344,5 +329,5 @@ def names_and_a_restart(session: Session) -> None:
             session.wait_for_leaders(name)
         session.note("topics", names.existing())
         kept.send([use for use in USES if use.api in ("DescribeConfigs", "OffsetFetch", "Fetch", "Metadata")])
-        session.call(DescribeClientQuotasRequest(components=[], strict=False), 1)
+        session.call(request("DescribeClientQuotas", components=[], strict=False), 1)
         names.send([use for use in USES if use.api in ("Fetch", "ListOffsets")])
