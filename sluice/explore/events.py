@@ -159,7 +159,12 @@ def move_leader(hit: Hit) -> bool:
 
 def kill_broker(hit: Hit) -> bool:
     """Kill the broker that handles the request, and start it again: with all that it has written."""
-    return _kill_broker(hit, loses_cache=False)
+    return _kill_broker(hit)
+
+
+def lose_broker(hit: Hit) -> bool:
+    """As `kill_broker`, but it is not started again."""
+    return _kill_broker(hit, returns=False)
 
 
 def power_off_broker(hit: Hit) -> bool:
@@ -250,16 +255,16 @@ def _move_leaders(hit: Hit, partitions: Sequence[Partition]) -> bool:
     return moved
 
 
-def _kill_broker(hit: Hit, *, loses_cache: bool) -> bool:
+def _kill_broker(hit: Hit, *, loses_cache: bool = False, returns: bool = True) -> bool:
     server, node_id = hit.server, hit.broker.node_id
     if server.cluster.controller.state(node_id) is not RUNNING:
         return False
     # The handling of the request ends first.
-    hit.loop.call_soon(partial(_stop_broker, server, hit.loop, node_id, loses_cache=loses_cache))
+    hit.loop.call_soon(partial(_stop_broker, server, hit.loop, node_id, loses_cache=loses_cache, returns=returns))
     return True
 
 
-def _stop_broker(server: ClusterServer, loop: ProcessLoop, node_id: int, *, loses_cache: bool) -> None:
+def _stop_broker(server: ClusterServer, loop: ProcessLoop, node_id: int, *, loses_cache: bool, returns: bool) -> None:
     if server.is_stopping or server.cluster.controller.state(node_id) is not RUNNING:
         return
     led = [each for topic in server.cluster.topics.values() for each in topic.partitions if each.leader == node_id]
@@ -269,7 +274,8 @@ def _stop_broker(server: ClusterServer, loop: ProcessLoop, node_id: int, *, lose
         if partition.isr == (node_id,) and log.log_end_offset > log.log_start_offset:
             end = log.batch_start(log.log_end_offset - 1)
             partition.lagging_followers[node_id] = FollowerLag(end, server.cluster.runtime.clock.monotonic_ms())
-    loop.call_later(DOWN_S, _start_broker, server, node_id)
+    if returns:
+        loop.call_later(DOWN_S, _start_broker, server, node_id)
 
 
 def _start_broker(server: ClusterServer, node_id: int) -> None:

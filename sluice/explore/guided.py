@@ -31,13 +31,13 @@ _OTHER_API = 0.5
 # Weights of kinds: clients themselves handle most of the other failures.
 _KINDS = dict.fromkeys(
     ("kill-after", "cancelled", "paused", "second-instance", "session-expired", "rebalance", "response-lost"), 2.0
-) | dict.fromkeys(("request-lost", "throttle", "slow", "slow-disk", "clock-jump"), 0.5)
+) | dict.fromkeys(("request-lost", "throttle", "slow", "slow-disk", "clock-jump", "broker-lost"), 0.5)
 _PLACE_WEIGHT = 0.3  # of a new place at an API that a failure has hit
 _NOISE = 2.0  # a random part, of the size of usual weights
 # Several new states of one run are not much more than one.
 _MOST_NEW = 5
 # Together, two of these would lose records that no application can save.
-_OF_BROKERS = frozenset({"broker-killed", "broker-power-lost"})
+_OF_BROKERS = frozenset({"broker-killed", "broker-power-lost", "broker-lost"})
 
 Place = tuple[str, str, str]  # client id, API, API of the previous request
 

@@ -120,6 +120,13 @@ KINDS: Mapping[str, Kind] = {
         is_after=True,
         is_lost=True,
     ),
+    "broker-lost": Kind(
+        "is handled, but its broker is killed without a response, and not restarted",
+        _ALL,
+        event=events.lose_broker,
+        is_after=True,
+        is_lost=True,
+    ),
     "broker-power-lost": Kind(
         f"is handled, but its broker loses power and its page cache, and is restarted after {events.DOWN_S:g} s",
         frozenset({"Produce", "OffsetCommit"}) | _TRANSACTION,
@@ -143,14 +150,14 @@ KINDS: Mapping[str, Kind] = {
     "slow": Kind("is handled, and its response takes 2 s", _ALL, Delay("2s", when="after")),
     "stalled": Kind("is handled, and its response takes 20 s", _ALL, Delay("20s", when="after")),
 }
-# What a correct application survives in a cluster of one broker, too: its records have one replica there.
-_LOSES_RECORDS = frozenset({"broker-power-lost"})
+# What a correct application survives only in a cluster: records on one broker have one replica.
+_OF_CLUSTERS = frozenset({"broker-power-lost", "broker-lost"})
 
 
 def checked_failures(given: Sequence[str] | None, brokers: int) -> Sequence[str]:
     """Return the kinds of failures of a search. Raises ArgumentError."""
     if given is None:
-        return [kind for kind in KINDS if brokers > 1 or kind not in _LOSES_RECORDS]
+        return [kind for kind in KINDS if brokers > 1 or kind not in _OF_CLUSTERS]
     for kind in given:
         if kind not in KINDS:
             raise ArgumentError(f"explore: failures: {one_of(KINDS, kind)}")

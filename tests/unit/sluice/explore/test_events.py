@@ -29,6 +29,7 @@ RECEIVES = {
     "leader-moved": "NOT_LEADER_OR_FOLLOWER",
     "coordinator-moved": "NOT_COORDINATOR",
     "broker-killed": LOST,
+    "broker-lost": LOST,
     "broker-power-lost": LOST,
 }
 IN_A_CELL = {
@@ -54,6 +55,7 @@ HAPPENS = {
     "rebalance": ("OffsetCommit", "group shop is Stable with 2 members"),
     "leader-moved": ("Produce", "the leader of out-0 is broker 2"),
     "broker-killed": ("Produce", "broker 1 is running"),
+    "broker-lost": ("Produce", "broker 1 is stopped"),
     "broker-power-lost": ("Produce", "broker 1 is running"),
     "producer-fenced": ("Produce", "transaction shop is CompleteAbort"),
 }
@@ -169,3 +171,8 @@ def test_failure_at_a_request(kind: str, api: str) -> None:
         shown_at, text = api, HAPPENS_IN_NEW_GROUP.get(kind, "")
     if api == shown_at:
         assert any(text in what for _, what in outcome.happened), outcome.happened
+
+
+def test_lost_broker_stays_stopped() -> None:
+    outcome, _ = received_at("broker-lost", "Produce")
+    assert "broker 1 is running" not in [what for _, what in outcome.happened]

@@ -49,7 +49,7 @@ def test_kinds_that_earlier_failures_prevented_are_tried_again() -> None:
 
 def test_one_run_kills_one_broker() -> None:
     first = Outcome("", points=points(*["Produce"] * 9))
-    for schedule in Guided(first, ["broker-killed", "broker-power-lost"], 0).propose(50):
+    for schedule in Guided(first, ["broker-killed", "broker-lost", "broker-power-lost"], 0).propose(50):
         assert len(schedule.injections) == 1
 
 
