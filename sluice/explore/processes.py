@@ -46,7 +46,11 @@ class Processes:
     def error(self) -> str:
         """Return the error of the first instance that failed by itself, else ""."""
         for host, task in self._tasks.items():
-            error = task.exception() if host not in self._ended and task.done() and not task.cancelled() else None
+            if host in self._ended or not task.done():
+                continue
+            if task.cancelled():
+                return f"{host} was cancelled by its own code"
+            error = task.exception()
             if error is not None:
                 return f"{host} failed: {error_line(error)}"
         return ""

@@ -119,6 +119,17 @@ def test_failure_of_an_application_precedes_what_follows_from_it() -> None:
         explore(program)
 
 
+def test_application_whose_client_raises_cancelled_error_has_failed() -> None:
+    async def program(run: Run) -> None:
+        async def application() -> None:
+            raise asyncio.CancelledError
+
+        run.start(application, "shop")
+        await run.wait_for(lambda: False, within_s=1)
+
+    assert execute(program, Schedule(), Options()).error == "shop-1 was cancelled by its own code"
+
+
 def test_program_that_never_ends_is_a_failure() -> None:
     async def program(run: Run) -> None:
         await run.wait_for(lambda: False, within_s=1e6)
