@@ -310,8 +310,8 @@ TABLE = (
     Campaign(
         "explore-history",
         "search old versions of aiokafka for their defects, with programs that know none, and the current version",
-        "10 minutes",
-        "after a change of sluice/explore; ARGS: --runs 150 --seeds 4 --version 0.7.2",
+        "15 minutes",
+        "after a change of sluice/explore; ARGS: --runs 150 --seeds 4 --version 0.7.2, or --repeat for what was found",
         'python -m tools.explore.history "$@"',
         needs="PyPI; 0.7.2 is built from source",
     ),

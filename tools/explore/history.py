@@ -1,133 +1,122 @@
-"""Search old versions of aiokafka for failures, with programs that know no defect: `python -m tools.explore.history`.
+"""Search versions of aiokafka for failures, with programs that know no defect: `python -m tools.explore.history`.
 
-Each version is installed in a folder below .venv/history. The current version must survive the same searches. Defects
-that were found so: issue 781 in 0.7.2 (an abort marker without records, fixed in 0.8.0), and issue 983 in 0.10.0 and
-before (the task that fetches is cancelled by a rebalance, fixed in 0.11.0).
+Each old version is installed in a folder below .venv/history. `--repeat` repeats the failures that were found: in the
+version in which they were found, and in the one that has mended them.
 """
 
 import argparse
-import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import aiokafka
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.errors import KafkaError, ProducerFenced
 
-from sluice.explore import AtLeastOnce, ExploreError, Run, explore
+from sluice.explore import ExploreError, explore
+from sluice.explore.execution import Options, Outcome, Schedule, execute
+from sluice.explore.injection import KINDS, parse
+
+from .history_programs import PROGRAMS
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / ".venv" / "history"
+_CURRENT = "current"
 # kafka-python 2.0.2 is the last version that aiokafka before 0.9 can import.
-_VERSIONS = {"0.7.2": ("kafka-python==2.0.2",), "0.10.0": (), "current": ()}
-_RECORDS = 6
-_RESTART_S = 1.0
-_IDLE_S = 30.0  # longer than a rebalance after a failure
-# Of the cluster, and ends of processes; not those that need an application without a defect of its own.
-_FAILURES = ("response-lost", "request-lost", "kill-before", "kill-after", "session-expired", "broker-killed")
+_OLD = ("kafka-python==2.0.2",)
+_NEEDS = {"0.7.2": _OLD, "0.8.0": _OLD}
+_SEARCHED = ("0.7.2", "0.10.0", "0.12.0", _CURRENT)
+# Of the cluster, and ends of processes: what most applications are prepared for.
+_FAILURES = (
+    "response-lost",
+    "request-lost",
+    "kill-before",
+    "kill-after",
+    "session-expired",
+    "broker-killed",
+    "broker-lost",
+)
 
 
-@asynccontextmanager
-async def _started(client: Any) -> AsyncIterator[Any]:
-    """Start and stop a client; the context managers of old versions return None."""
-    await client.start()
-    try:
-        yield client
-    finally:
-        await client.stop()
+class Finding(NamedTuple):
+    """A failure that a search has found.
+
+    program: name of the program that fails
+    version: of aiokafka, in which it was found
+    mended: the first version without it; "" if there is none
+    error: how the program fails
+    replay, order, seed: the reduced schedule
+    """
+
+    program: str
+    version: str
+    mended: str
+    error: str
+    replay: Sequence[str]
+    order: int = 0
+    seed: int = 0
+
+    def outcome(self) -> Outcome:
+        """Repeat it with the version that is imported."""
+        program = PROGRAMS[self.program]
+        schedule = Schedule(tuple(map(parse, self.replay)), self.order)
+        return execute(program.run, schedule, Options(program.invariants, seed=self.seed))
 
 
-def _supervised(application: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Return the application, started again after an error of Kafka."""
-
-    async def supervise() -> None:
-        while True:
-            try:
-                return await application()
-            except ProducerFenced:
-                return None
-            except (KafkaError, OSError):
-                await asyncio.sleep(_RESTART_S)
-
-    return supervise
-
-
-async def consumes(run: Run) -> None:
-    broker = run.broker
-    await broker.cluster.create_topic("orders", partitions=2)
-    await broker.client().send("orders", *map(str, range(_RECORDS)))
-
-    async def shop() -> None:
-        consumer = AIOKafkaConsumer(
-            "orders", bootstrap_servers=broker.bootstrap, client_id="shop", group_id="shop",
-            auto_offset_reset="earliest", enable_auto_commit=False,
-        )  # fmt: skip
-        async with _started(consumer):
-            async for record in consumer:
-                await asyncio.sleep(0.01)
-                run.processed(record)
-                with suppress(KafkaError):
-                    await consumer.commit()
-
-    run.start(_supervised(shop), "shop")
-    await run.wait_for(lambda: len(run.processed_records) == _RECORDS)
-    await asyncio.sleep(_IDLE_S)
-    await broker.client().send("orders", *map(str, range(_RECORDS)))
-    await run.wait_for(lambda: len(run.processed_records) == 2 * _RECORDS)
+# By the issue of aiokafka, or by what happens.
+FINDINGS = {
+    "#781": Finding(
+        "writes", "0.7.2", "0.8.0", "reader-1 failed: KeyError: 0", ["kill-after shop AddPartitionsToTxn 1"]
+    ),
+    "#983": Finding(
+        "consumes",
+        "0.10.0",
+        "0.11.0",
+        "AtLeastOnce: orders-0 offset 1 (b'1') was not processed",
+        ["broker-killed shop OffsetCommit 1", "session-expired shop OffsetCommit 1"],
+        seed=1,
+    ),
+    "#1134": Finding(
+        "writes",
+        "0.12.0",
+        "0.13.0",
+        "WaitTimeoutError: after 600 s, the condition is not true",
+        ["broker-lost shop EndTxn 1"],
+    ),
+    "stop raises CancelledError": Finding(
+        "jobs", "0.14.0", "", "shop-1 was cancelled by its own code", ["broker-killed shop Fetch 1"]
+    ),
+}
 
 
-async def writes(run: Run) -> None:
-    bootstrap = run.broker.bootstrap
-    await run.broker.cluster.create_topic("bills", partitions=2)
-    billed: set[bytes] = set()
-
-    async def shop() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="shop", transactional_id="shop")
-        async with _started(producer):
-            for number in range(_RECORDS):
-                async with producer.transaction():
-                    await producer.send_and_wait("bills", b"%d" % number, partition=number % 2)
-                await asyncio.sleep(0.3)
-
-    async def reader() -> None:
-        consumer = AIOKafkaConsumer(
-            "bills", bootstrap_servers=bootstrap, client_id="reader", auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )  # fmt: skip
-        async with _started(consumer):
-            async for record in consumer:
-                billed.add(record.value)
-
-    run.start(_supervised(shop), "shop")
-    run.start(_supervised(reader), "reader")
-    await run.wait_for(lambda: len(billed) == _RECORDS)
-
-
-_PROGRAMS = {"consumes": (consumes, [AtLeastOnce("orders")]), "writes": (writes, [])}
-
-
-def _search(runs: int, seeds: int) -> None:
-    for name, (program, invariants) in _PROGRAMS.items():
+def _search(runs: int, seeds: int, programs: Sequence[str], failures: Sequence[str]) -> None:
+    for name in programs:
+        program = PROGRAMS[name]
+        survived = [kind for kind in failures if kind not in program.needless]
         for seed in range(seeds):
             try:
-                result = explore(program, runs=runs, invariants=invariants, failures=_FAILURES, seed=seed)
-            except ExploreError as error:
-                print(f"== aiokafka {aiokafka.__version__}, {name}, seed {seed}:\n{error}", flush=True)
-            else:
+                result = explore(program.run, runs=runs, invariants=program.invariants, failures=survived, seed=seed)
                 found = f"nothing found in {result.runs} runs"
-                print(f"== aiokafka {aiokafka.__version__}, {name}, seed {seed}: {found}", flush=True)
+            except ExploreError as error:
+                found = f"\n{error}"
+            print(f"== aiokafka {aiokafka.__version__}, {name}, seed {seed}: {found}", flush=True)
 
 
-def _install(version: str) -> Path:
+def _repeat() -> None:
+    for name, finding in FINDINGS.items():
+        if aiokafka.__version__ in (finding.version, finding.mended):
+            outcome = finding.outcome()
+            missed = f"; not injected: {', '.join(map(str, outcome.missed))}" if outcome.missed else ""
+            print(f"aiokafka {aiokafka.__version__}, {name}: {outcome.error or 'no failure'}{missed}", flush=True)
+
+
+def installed(version: str) -> Path:
+    """Install a version, if it is not; return its folder."""
     folder = _FOLDER / version
     if not folder.exists():
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--target", str(folder)]
-        subprocess.run([*pip, f"aiokafka=={version}", *_VERSIONS[version]], check=True)
+        subprocess.run([*pip, f"aiokafka=={version}", *_NEEDS.get(version, ())], check=True)
     return folder
 
 
@@ -135,20 +124,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.explore.history", description=__doc__)
     parser.add_argument("--runs", type=int, default=150, help="runs of each search (default: 150)")
     parser.add_argument("--seeds", type=int, default=4, help="searches of each program (default: 4)")
-    parser.add_argument("--version", choices=_VERSIONS, action="append", help="a version (default: all)")
-    parser.add_argument("--installed", action="store_true", help="search the version that is imported")
+    parser.add_argument("--program", choices=PROGRAMS, action="append", help="a program (default: all)")
+    parser.add_argument("--version", action="append", help=f"a version (default: {', '.join(_SEARCHED)})")
+    parser.add_argument("--failures", choices=KINDS, nargs="+", help="kinds of failures (default: 7 of them)")
+    parser.add_argument("--repeat", action="store_true", help="repeat what was found, in place of searches")
+    parser.add_argument("--installed", action="store_true", help="use the version that is imported")
     arguments = parser.parse_args()
-    if arguments.installed:
-        _search(arguments.runs, arguments.seeds)
-        return
-    command = [sys.executable, "-W", "ignore", "-m", "tools.explore.history", "--installed"]
-    command += ["--runs", str(arguments.runs), "--seeds", str(arguments.seeds)]
-    for version in arguments.version or _VERSIONS:
-        # The order of sets of brokers in old versions depends on hashes.
-        env = {**os.environ, "PYTHONHASHSEED": "0"}
-        if version != "current":
-            env["PYTHONPATH"] = str(_install(version))
-        subprocess.run(command, check=True, cwd=_ROOT, env=env)
+    if arguments.installed and arguments.repeat:
+        _repeat()
+    elif arguments.installed:
+        _search(arguments.runs, arguments.seeds, arguments.program or [*PROGRAMS], arguments.failures or [*_FAILURES])
+    else:
+        of_findings = [version for each in FINDINGS.values() for version in (each.version, each.mended) if version]
+        for version in arguments.version or (sorted({*of_findings}) if arguments.repeat else _SEARCHED):
+            _start(version)
+
+
+def _start(version: str) -> None:
+    """Run this command with a version of aiokafka."""
+    # The order of sets of brokers in old versions depends on hashes.
+    env = {**os.environ, "PYTHONHASHSEED": "0"}
+    if version not in (_CURRENT, aiokafka.__version__):
+        env["PYTHONPATH"] = str(installed(version))
+    command = [sys.executable, "-W", "ignore", "-m", "tools.explore.history", "--installed", *sys.argv[1:]]
+    subprocess.run(command, check=True, cwd=_ROOT, env=env)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,179 @@
+"""Ordinary applications with aiokafka, of old versions too. They know none of its defects."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from sluice.explore import AtLeastOnce, Invariant, NoCommitAhead, NoDuplicates, Run
+
+Application = Callable[[], Coroutine[Any, Any, None]]
+
+_PARTITIONS = 2
+_RECORDS = 6
+_RESTART_S = 1.0
+_IDLE_S = 30.0  # longer than a rebalance after a failure
+_WORK_S = 0.01
+_BETWEEN_S = 0.3  # between two transactions
+_JOB_EVERY_S = 5.0
+_JOB_WAITS_MS = 1000  # for more records, before the job ends
+
+
+class Program(NamedTuple):
+    """A program.
+
+    run: its coroutine function
+    invariants: what holds in each run
+    needless: kinds of failures that it does not survive, whatever its client does
+    """
+
+    run: Callable[[Run], Coroutine[Any, Any, None]]
+    invariants: Sequence[Invariant] = ()
+    needless: Sequence[str] = ()
+
+
+@asynccontextmanager
+async def _started(client: Any) -> AsyncIterator[Any]:
+    """Start and stop a client; the context managers of old versions return None."""
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+def _supervised(application: Application) -> Application:
+    """Return the application, started again after an error of Kafka."""
+
+    async def supervise() -> None:
+        while True:
+            try:
+                return await application()
+            except (KafkaError, OSError):
+                await asyncio.sleep(_RESTART_S)
+
+    return supervise
+
+
+def _member(run: Run) -> Any:
+    return AIOKafkaConsumer(
+        "orders", bootstrap_servers=run.broker.bootstrap, client_id="shop", group_id="shop",
+        auto_offset_reset="earliest", enable_auto_commit=False,
+    )  # fmt: skip
+
+
+async def _ordered(run: Run) -> None:
+    """Send orders at the start and after a pause; return when all are processed."""
+    await run.broker.client().send("orders", *map(str, range(_RECORDS)))
+    await run.wait_for(lambda: len(run.processed_records) == _RECORDS)
+    await asyncio.sleep(_IDLE_S)
+    await run.broker.client().send("orders", *map(str, range(_RECORDS)))
+    await run.wait_for(lambda: len(run.processed_records) == 2 * _RECORDS)
+
+
+async def _consumes(run: Run) -> None:
+    """Process each record of a group, and commit it."""
+    await run.broker.cluster.create_topic("orders", partitions=_PARTITIONS)
+
+    async def shop() -> None:
+        async with _started(_member(run)) as consumer:
+            async for record in consumer:
+                await asyncio.sleep(_WORK_S)
+                run.processed(record)
+                with suppress(KafkaError):
+                    await consumer.commit()
+
+    run.start(_supervised(shop), "shop")
+    await _ordered(run)
+
+
+async def _reads_in_jobs(run: Run) -> None:
+    """Now and then, process all records that there are, and commit them."""
+    await run.broker.cluster.create_topic("orders", partitions=_PARTITIONS)
+
+    async def shop() -> None:
+        while True:
+            async with _started(_member(run)) as consumer:
+                while found := await consumer.getmany(timeout_ms=_JOB_WAITS_MS):
+                    for records in found.values():
+                        for record in records:
+                            run.processed(record)
+                    await consumer.commit()
+            await asyncio.sleep(_JOB_EVERY_S)
+
+    run.start(_supervised(shop), "shop")
+    await _ordered(run)
+
+
+async def _billed(run: Run, application: Application) -> None:
+    """Run an application that writes a bill for each order, until all bills are committed."""
+    await run.broker.cluster.create_topic("bills", partitions=_PARTITIONS)
+    billed: set[bytes] = set()
+
+    async def reader() -> None:
+        consumer = AIOKafkaConsumer(
+            "bills", bootstrap_servers=run.broker.bootstrap, client_id="reader", auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )  # fmt: skip
+        async with _started(consumer):
+            async for record in consumer:
+                billed.add(record.value)
+
+    run.start(_supervised(application), "shop")
+    run.start(_supervised(reader), "reader")
+    await run.wait_for(lambda: len(billed) == _RECORDS)
+
+
+def _producer(run: Run) -> Any:
+    return AIOKafkaProducer(bootstrap_servers=run.broker.bootstrap, client_id="shop", transactional_id="shop")
+
+
+async def _writes(run: Run) -> None:
+    """Write each bill in a transaction."""
+
+    async def shop() -> None:
+        async with _started(_producer(run)) as producer:
+            for number in range(_RECORDS):
+                async with producer.transaction():
+                    await producer.send_and_wait("bills", b"%d" % number, partition=number % _PARTITIONS)
+                await asyncio.sleep(_BETWEEN_S)
+
+    await _billed(run, shop)
+
+
+async def _copies(run: Run) -> None:
+    """Write the bills of orders in transactions, with the offsets of the orders."""
+    await run.broker.cluster.create_topic("orders", partitions=_PARTITIONS)
+    await run.broker.client().send("orders", *map(str, range(_RECORDS)))
+
+    async def shop() -> None:
+        # The producer first: it ends the transaction of the instance before, and so its offsets are known.
+        async with _started(_producer(run)) as producer, _started(_member(run)) as consumer:
+            while True:
+                for partition, records in (await consumer.getmany(timeout_ms=_JOB_WAITS_MS)).items():
+                    async with producer.transaction():
+                        for record in records:
+                            await producer.send("bills", record.value, partition=record.partition)
+                        ends = {partition: records[-1].offset + 1}
+                        await producer.send_offsets_to_transaction(ends, "shop")
+
+    await _billed(run, shop)
+
+
+_OF_ORDERS = (AtLeastOnce("orders"), NoCommitAhead("orders"))
+
+PROGRAMS = {
+    "consumes": Program(_consumes, _OF_ORDERS),
+    "jobs": Program(_reads_in_jobs, _OF_ORDERS),
+    # Two instances with one transactional id fence each other.
+    "writes": Program(_writes, needless=("second-instance",)),
+    # Nor do brokers know whether a member commits offsets that another one has now: aiokafka sends no generation.
+    "copies": Program(
+        _copies,
+        [NoDuplicates("bills")],
+        needless=("second-instance", "session-expired", "rebalance", "paused", "stalled"),
+    ),
+}
