@@ -6,11 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 LINTERS := lint-ruff lint-format lint-mypy lint-imports lint-deptry lint-hadolint lint-workflows lint-commits
-# Rewriting asserts takes two thirds of pytest's collection, so it is done once for all workers of the main phase, if
-# bytecode may be written. The test run itself reports import errors. Unit tests are not prepared: one process runs each.
-ASSERTS_READY := .venv/.ready-asserts
 unexport PYTHONDONTWRITEBYTECODE
-TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(filter-out tests/unit/%,$(wildcard tests/$(level)/test_*.py)))
 
 INSTALL := .ci/install $(BIN)
 
@@ -38,11 +34,6 @@ $(READY): requirements/dev.lock pyproject.toml
 	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|pip|setuptools|docutils|fontTools|pandas|mypy|mypyc|schemathesis|graphql|playwright|werkzeug)/' .venv/lib >/dev/null || true
 	@touch $@
 
-$(ASSERTS_READY): $(TEST_MODULES) | setup
-	@echo "setup: preparing the tests"
-	@$(BIN)/pytest --collect-only -qq -o python_functions=- -o python_classes=- $? >/dev/null || true
-	@touch $@
-
 demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
@@ -54,7 +45,7 @@ check-instructions: setup ## compare the instructions of a start, of requests an
 	$(BIN)/python -m bench.instructions
 
 # If Java is found, PySpark (500 MB) is installed while the first tests run; SPARK=no skips it.
-test: setup $(ASSERTS_READY) ## run the whole test suite
+test: setup ## run the whole test suite
 	$(BIN)/python -m tools.run_tests
 
 lint: setup ## run ruff, mypy, import-linter, deptry, hadolint and zizmor, and check commit messages

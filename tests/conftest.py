@@ -5,9 +5,7 @@ import json
 import logging
 import signal
 from collections.abc import Generator
-from functools import cache
 from hashlib import blake2b
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,7 @@ settings.register_profile("few", max_examples=25)
 
 pytest.register_assert_rewrite("tests.support")
 
-from tests.support import failure_report, skips  # noqa: E402  (after the registration)
+from tests.support import failure_report, lanes, skips  # noqa: E402  (after the registration)
 
 failure_report.note_brokers()
 
@@ -62,7 +60,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write docs/faults-clients.md from what tests/clients/test_faults.py found",
     )
     parser.addoption("--order-seed", type=int, help="run the tests in a random order that depends on this number")
-    parser.addoption("--part", help="run only this part of the files of tests/unit, for example 1/2")
+    parser.addoption(
+        "--lanes", type=int, help="number of processes, which share one collection (tests/support/lanes.py)"
+    )
     parser.addoption("--zipapp", help="file of tests/integration/sluice/test_zipapp.py")
     parser.addoption(
         "--write-tools-table",
@@ -75,21 +75,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     seed = config.getoption("order_seed")
     return [] if seed is None else [f"random order: repeat it with --order-seed {seed}"]
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    part: str | None = config.getoption("part")
-    is_other = part is not None and collection_path.suffix == ".py" and collection_path not in _files_of(part)
-    return True if is_other else None
-
-
-@cache
-def _files_of(part: str) -> frozenset[Path]:
-    """Return the files of a part; all parts have about as many bytes."""
-    number, parts = map(int, part.split("/"))
-    files = sorted((Path(__file__).parent / "unit").rglob("test_*.py"), key=lambda file: (file.stat().st_size, file))
-    turns = [*range(1, parts + 1), *range(parts, 0, -1)]  # or the last part had the largest of each turn
-    return frozenset(file for file, turn in zip(files, cycle(turns), strict=False) if turn == number)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -117,6 +102,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
 
         items.sort(key=lambda item: [rank(part.nodeid) for part in item.listchain()])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the tests in several processes if --lanes is set; errors of the collection are reported as usual."""
+    number: int | None = session.config.getoption("lanes")
+    if number is None or session.testsfailed or session.config.option.collectonly:
+        return None
+    lanes.run(session, number)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

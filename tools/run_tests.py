@@ -2,7 +2,7 @@
 
 All kinds of tests run beside each other:
 
-- The unit tests only compute, so they get the processor time that the others leave, in one process per core at a time.
+- The unit tests only compute, so they get the processor time that the others leave, in one process per core.
 - The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
   runs in one process.
 - The others wait more than they compute, so they have more processes than a small machine has cores.
@@ -35,8 +35,6 @@ UNIT = "tests/unit"
 WORKERS = 4
 # The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
 UNIT_NICENESS = 10
-# Files of the same size differ in time, so a core that has finished a part begins another.
-PARTS_PER_CORE = 2
 NO_TESTS_COLLECTED = 5
 FEW_EXAMPLES = ("--hypothesis-profile", "few")
 # `make test` has the same result each time; the other commands try new seeds.
@@ -53,7 +51,7 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 class Phase(NamedTuple):
-    """One pytest process, with its workers."""
+    """One pytest, with its forks."""
 
     name: str
     arguments: list[str]
@@ -65,20 +63,12 @@ def main_phase(workers: int) -> Phase:
     others = "browser", "failing_tests", "kafka_commands", "many_clients", "spark", "spark_long", "tools"
     marks = " and ".join(f"not {mark}" for mark in others)
     ignored = [argument for folder in ("browser", "spark", "unit") for argument in ("--ignore", f"tests/{folder}")]
-    return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
+    return Phase("main", ["--lanes", str(workers), "-m", marks, *ignored])
 
 
-def unit_phases(niceness: int = 0) -> list[Phase]:
-    """Return the phases of the unit tests, each with its own files.
-
-    One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process, which
-    takes a quarter of the processor time.
-    """
-    parts = PARTS_PER_CORE * usable_cores()
-    return [
-        Phase(f"unit tests, part {part} of {parts}", ["-q", "--part", f"{part}/{parts}", UNIT], niceness)
-        for part in range(1, parts + 1)
-    ]
+def unit_phase(niceness: int = 0) -> Phase:
+    """Return the phase of the unit tests."""
+    return Phase("unit tests", ["-q", "--lanes", str(usable_cores()), UNIT], niceness)
 
 
 def usable_cores() -> int:
@@ -118,19 +108,17 @@ class Suite:
 
     def run_unit_tests(self) -> list[Outcome]:
         """Run the unit tests."""
-        phases = unit_phases()
-        with ThreadPoolExecutor(usable_cores()) as pool:
-            outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
+        outcomes = [self._run_phase(unit_phase(), is_shown=True)]
         self._print_end(outcomes)
         return outcomes
 
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
-        phases = unit_phases(self._unit_niceness)
-        with ThreadPoolExecutor(2) as beside, ThreadPoolExecutor(usable_cores()) as unit_lanes:
-            shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
-            shared += [
-                unit_lanes.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases
+        with ThreadPoolExecutor(3) as beside:
+            shared = [
+                beside.submit(self._run_spark),
+                beside.submit(self._run_browser_and_commands),
+                beside.submit(lambda: [self._run_phase(unit_phase(self._unit_niceness), is_shown=False)]),
             ]
             outcomes = [self._run_phase(self._main, is_shown=True)]
             if not all(lane.done() for lane in shared):
@@ -180,11 +168,17 @@ class Suite:
                 if phase.niceness:
                     os.setpriority(os.PRIO_PROCESS, done.pid, phase.niceness)
                 text, _ = done.communicate()
-            found = json.loads(results.read_text()) if results.exists() else {}
-        failed = tuple(found.get("failed", ()))
+            found = [json.loads(file.read_text()) for file in Path(folder).iterdir()]
+        failed = tuple(name for lane in found for name in lane["failed"])
         if done.returncode not in (0, NO_TESTS_COLLECTED) and not failed:
             failed = (f"{phase.name}: pytest ended with exit code {done.returncode}",)
-        return Outcome(phase, text or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
+        return Outcome(
+            phase,
+            text or "",
+            sum(lane["passed"] for lane in found),
+            failed,
+            tuple(reason for lane in found for reason in lane["skipped"]),
+        )
 
     def _print_end(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes[1:]:
