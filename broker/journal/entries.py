@@ -1,7 +1,7 @@
 """Entries of the journal's ring as named tuples."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from sluice.broker.requests.route import ApiRoute
 from sluice.broker.requests.trace import (
@@ -74,6 +74,11 @@ def entry(journal: Journal, number: int) -> Entry:
     return RequestEntry._make(found) if found[0] == REQUEST else OtherEntry._make(found)
 
 
+def api_of(found: tuple[Any, ...]) -> object:
+    """Return the API of an entry of the ring, without making a named tuple."""
+    return found[3].api_name if found[0] == REQUEST else found[4].get("api", "")
+
+
 def broker_of(found: Entry) -> int:
     return found.broker if isinstance(found, OtherEntry) else found.identity.broker
 
@@ -84,7 +89,7 @@ def event(journal: Journal, number: int, found: Entry) -> AnyEvent:
     client = {} if found.identity is None else _client(found.identity)
     values = {**client, **found.fields}
     make: Callable[..., AnyEvent] = KINDS[found.kind]
-    return make(seq=number + 1, at_ns=_at_ns(journal, found), broker=found.broker, **values)
+    return make(seq=number + 1, at_ns=at_ns(journal, found), broker=found.broker, **values)
 
 
 def _client(identity: ClientIdentity) -> dict[str, object]:
@@ -100,7 +105,7 @@ def _client(identity: ClientIdentity) -> dict[str, object]:
     }
 
 
-def _at_ns(journal: Journal, found: Entry) -> int:
+def at_ns(journal: Journal, found: Entry) -> int:
     return journal.ns(journal.ms(found.at))
 
 
@@ -111,27 +116,40 @@ def received_ns(journal: Journal, found: RequestEntry) -> int:
     return journal.ns(annotations.received_ms if annotations is not None and is_parked else found.read_times[0])
 
 
+def started_ns(journal: Journal, found: RequestEntry) -> int:
+    begun_ms = found.annotations.begun_ms if found.annotations is not None else 0
+    return journal.ns(begun_ms or max(found.read_times[1], journal.ms(found.before)))
+
+
+def error_codes(found: RequestEntry) -> Sequence[int]:
+    return () if found.annotations is None else found.annotations.error_codes
+
+
+def transactional_id(found: RequestEntry) -> str:
+    subject = found.subject
+    return subject[3] if isinstance(subject[0], tuple) else subject[4] or ""
+
+
 def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
     identity, route, annotations = found.identity, found.route, found.annotations or _NO_ANNOTATIONS
     named, left_off, group_id, transactional_id, sent = _general(found.subject)
     returned = returned_fields(route.api_key, route.version, found.returned, journal.topics_by_id)
     partitions = [_partition(one, journal, returned) for one in named]
-    _, started_ms, written_ms = found.read_times
-    started_ms = annotations.begun_ms or max(started_ms, journal.ms(found.before))
+    written_ms = found.read_times[2]
     has_throttle_time = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
     make: Callable[..., Request] = Request
     return make(
         **_client(identity),
         seq=number + 1,
-        at_ns=_at_ns(journal, found),
+        at_ns=at_ns(journal, found),
         broker=identity.broker,
         api=route.api_name,
         api_key=route.api_key,
         version=found.version,
         correlation_id=found.correlation_id,
         received_ns=received_ns(journal, found),
-        started_ns=journal.ns(started_ms),
-        answered_ns=None if found.response_bytes == UNANSWERED else _at_ns(journal, found),
+        started_ns=started_ns(journal, found),
+        answered_ns=None if found.response_bytes == UNANSWERED else at_ns(journal, found),
         written_ns=journal.ns(written_ms) if written_ms and found.response_bytes > 0 else None,
         request_bytes=found.request_bytes,
         response_bytes=max(0, found.response_bytes),
@@ -140,7 +158,7 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         group_id=group_id,
         transactional_id=transactional_id,
         attempt_key=",".join(map(_key, partitions)) + (f",+{left_off}" if left_off else ""),
-        error_codes=list(annotations.error_codes),
+        error_codes=list(error_codes(found)),
         throttle_time_ms=annotations.throttle_ms if has_throttle_time else 0,
         rule_id=annotations.rule_id,
         sent=_sent_fields(route.api_key, sent),

@@ -153,7 +153,9 @@ async def _error_of(program: Program, run: Run, invariants: Sequence[Invariant])
 
 
 def _outcome(run: Run, error: str, missed: Sequence[Injection], schedule: Schedule) -> Outcome:
-    history = History(run.broker.journal.events(), OWN_CLIENTS, run.began_ns)
+    journal = run.broker._started.cluster.journal
+    assert journal is not None  # it has noted what happened
+    history = History(journal, OWN_CLIENTS, run.began_ns)
     happened = [*run.happened, *history.happened]
     hit = {(each.client_id, each.api, each.nth): each for each in schedule.injections if each not in missed}
     noted = {text for _, _, text in run.happened}

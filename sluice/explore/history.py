@@ -1,19 +1,44 @@
 """What the journal of a run shows: points for failures, states of the cluster, and pairs of events.
 
+It reads the journal's entries, and makes events of those alone whose fields it needs: events of all would take longer
+than the rest of this module.
+
 The state of the cluster is the state of each group with its members, assignments and committed offsets, the state of
 each transaction, and the leader of each partition. A run that reaches a new one is worth varying.
 """
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 from zlib import crc32
 
-from sluice.journal_events import AnyEvent, BrokerState, Event, GroupState, LeaderChange, Request, TransactionState
+from sluice.broker.journal.entries import (
+    Entry,
+    RequestEntry,
+    at_ns,
+    entry,
+    error_codes,
+    event,
+    started_ns,
+    transactional_id,
+)
+from sluice.broker.journal.journal import Journal
+from sluice.journal_events import (
+    KINDS,
+    AnyEvent,
+    BrokerState,
+    Event,
+    GroupState,
+    LeaderChange,
+    Request,
+    TransactionState,
+)
 
 _COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
+_ASSIGNMENTS = frozenset({"SyncGroup", "ConsumerGroupHeartbeat"})
+_STATES = (GroupState, TransactionState, LeaderChange, BrokerState)
 _JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
 _NO_PREVIOUS = "its start"
 
@@ -48,12 +73,13 @@ class History:
     happened: the position in the journal, seconds since the start, and what
     """
 
-    def __init__(self, events: Iterable[AnyEvent], left_out: Collection[str], began_ns: int) -> None:
+    def __init__(self, journal: Journal, left_out: Collection[str], began_ns: int) -> None:
         """`left_out`: client ids that are not part of the program."""
         self.points: list[Point] = []
         self.states: set[int] = set()
         self.pairs: set[tuple[str, str]] = set()
         self.happened: list[tuple[float, float, str]] = []
+        self._journal = journal
         self._began_ns = began_ns
         self._state: dict[tuple[str, ...], object] = {}
         self._hash = 0
@@ -61,19 +87,18 @@ class History:
         self._previous: dict[str, str] = {}
         self._last: dict[str, str] = {}
         self._members: set[str] = set()  # client ids
-        for begins, event in _in_order(events):
-            if not isinstance(event, Request):
-                self._add_event(event)
-            elif event.client_id not in left_out:
+        for begins, number, found in _in_order(journal):
+            if not isinstance(found, RequestEntry):
+                if KINDS[found.kind] in _STATES:
+                    self._add_event(event(journal, number, found))
+            elif found.identity.client_id not in left_out:
                 if begins:
-                    self._add_point(event)
-                else:
-                    self._change(_changes(event))
-                    if event.api in _JOINS and not any(event.error_codes):
-                        self._members.add(event.client_id)
+                    self._add_point(number, found)
+                elif not any(error_codes(found)):
+                    self._end(number, found)
 
-    def _add_point(self, request: Request) -> None:
-        client, api = request.client_id, request.api
+    def _add_point(self, number: int, found: RequestEntry) -> None:
+        client, api = found.identity.client_id, found.api
         self._counts[client, api] += 1
         previous = self._previous.get(client, _NO_PREVIOUS)
         self.points.append(
@@ -83,13 +108,23 @@ class History:
                 self._counts[client, api],
                 previous,
                 self._hash,
-                _needs(request, is_member=client in self._members),
-                request.seq,
-                self._at_s(request.started_ns),
+                _needs(found, is_member=client in self._members),
+                number + 1,
+                self._at_s(started_ns(self._journal, found)),
             )
         )
         self._previous[client] = api
         self._add_pairs(client, f"{api} of {client}")
+
+    def _end(self, number: int, found: RequestEntry) -> None:
+        """Add what a successful request has changed."""
+        api = found.api
+        if api in _COMMITS or api in _ASSIGNMENTS:
+            request = event(self._journal, number, found)
+            assert isinstance(request, Request)
+            self._change(_changes(request))
+        if api in _JOINS:
+            self._members.add(found.identity.client_id)
 
     def _add_event(self, event: AnyEvent) -> None:
         if isinstance(event, GroupState):
@@ -126,32 +161,30 @@ class History:
         return max(0.0, (at_ns - self._began_ns) / 1e9)  # the times of the journal are rounded
 
 
-def _in_order(events: Iterable[AnyEvent]) -> Iterator[tuple[bool, AnyEvent]]:
-    """Yield events in order: a request when its handling begins (True), and when it ends (False)."""
-    ends = list(events)
-    times = [event.at_ns for event in ends]
-    moments = [(float(number), 0, False, event) for number, event in enumerate(ends)]
-    for number, event in enumerate(ends):
-        if isinstance(event, Request):
+def _in_order(journal: Journal) -> Iterator[tuple[bool, int, Entry]]:
+    """Yield the number and entry of events in order: of a request when its handling begins (True), and when it ends."""
+    ends = [entry(journal, number) for number in range(journal.first, journal.written)]
+    times = [at_ns(journal, found) for found in ends]
+    moments = [(float(place), 0, False, place) for place in range(len(ends))]
+    for place, found in enumerate(ends):
+        if isinstance(found, RequestEntry):
             # Most requests begin and end at one virtual time. Others have waited since an earlier one.
-            has_waited = event.started_ns < event.at_ns
-            begins = bisect_right(times, event.started_ns) if has_waited else number
-            moments.append((begins - 0.5, event.started_ns, True, event))
+            started = started_ns(journal, found)
+            begins = bisect_right(times, started) if started < times[place] else place
+            moments.append((begins - 0.5, started, True, place))
     moments.sort(key=itemgetter(0, 1))
-    return ((begins, event) for _, _, begins, event in moments)
+    return ((begins, journal.first + place, ends[place]) for _, _, begins, place in moments)
 
 
-def _needs(request: Request, *, is_member: bool) -> frozenset[str]:
+def _needs(found: RequestEntry, *, is_member: bool) -> frozenset[str]:
     # Applications have hosts of their own; the program itself runs on that of the brokers.
-    is_application = not request.peer.startswith("127.")
-    found = {"application": is_application, "member": is_member, "transaction": bool(request.transactional_id)}
-    return frozenset(name for name, is_met in found.items() if is_met)
+    is_application = not found.identity.peer.startswith("127.")
+    met = {"application": is_application, "member": is_member, "transaction": bool(transactional_id(found))}
+    return frozenset(name for name, is_met in met.items() if is_met)
 
 
 def _changes(request: Request) -> Mapping[tuple[str, ...], object]:
     """Return what a successful request changed in the state of the cluster."""
-    if any(request.error_codes):
-        return {}
     if request.api in _COMMITS:
         key = (request.api, request.group_id)
         return {(*key, each.topic, str(each.partition)): each.offset for each in request.partitions}

@@ -24,6 +24,8 @@ from .processes import Application, Processes
 
 Place = tuple[str, int, int]  # topic, partition, offset
 _POLL_MS = 50.0
+# After a longer wait, a share of it: a wait of minutes would poll thousands of times.
+_POLL_SHARE = 0.02
 
 
 class Record(Protocol):
@@ -100,11 +102,13 @@ class Run:
 
     async def wait_for(self, condition: Callable[[], object], *, within_s: float = 600.0) -> None:
         """Wait until a condition is true. Raises WaitTimeoutError after `within_s` virtual seconds."""
-        end = self._loop.time() + within_s
+        began = self._loop.time()
         while not condition():
-            if self._loop.time() >= end:
+            waited_s = self._loop.time() - began
+            if waited_s >= within_s:
                 raise WaitTimeoutError(f"after {within_s:g} s, the condition is not true")
-            await sleep_ms(self._clock, _POLL_MS)
+            rest_ms = (within_s - waited_s) * 1000
+            await sleep_ms(self._clock, max(_POLL_MS, min(_POLL_SHARE * waited_s * 1000, rest_ms)))
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
