@@ -26,7 +26,7 @@ from .real_cluster import node_ids_of, why_not
 from .role_detection import detect_role
 from .subject_audit import AuditContext, SubjectAudit
 from .timer_lag import LagMeter
-from .worker import Worker
+from .worker import Worker, save_kept
 
 log = logging.getLogger("sluice")
 
@@ -80,7 +80,7 @@ async def audit(
                         break
                     results.append(await _of_one(subject, probes, unfit, context))
                     if report is not None:
-                        await workers[0].save(observation_file(report, len(results) - 1))
+                        await workers[0].call(save_kept, observation_file(report, len(results) - 1))
     finally:
         meter.stop()
     return AuditResult(

@@ -29,7 +29,7 @@ from sluice.journal_events import Request
 from .probe_run import RunResult, is_successful_work, run
 from .progress import Budget, Phase, Progress
 from .timer_lag import LagMeter
-from .worker import Worker
+from .worker import Worker, backoffs_of_kept, find_in_kept, forget, judge_kept
 
 _NS = 1e6  # per ms
 # Reserves the time of the last judging, plus half of it for findings.
@@ -77,7 +77,7 @@ class SubjectAudit:
 
     async def measure(self) -> SubjectResult:
         """Raise SubjectError if the subject cannot be started."""
-        await self._judge.forget()
+        await self._judge.call(forget)
         more = {name: least_runs(probe, self._subject) for name, probe in self._probes.items()}
         while more and await self._round(more):
             more = await self._judged()
@@ -86,8 +86,8 @@ class SubjectAudit:
         if self._stop.is_set():
             self._problems[f"stopped after {self._done.total()} of {self._planned} runs"] = 1
         self._report_progress("judging")
-        findings = [finding for name in self._probes for finding in await self._judge.find(name)]
-        backoffs = await self._judge.backoffs()
+        findings = [finding for name in self._probes for finding in await self._judge.call(find_in_kept, name)]
+        backoffs = await self._judge.call(backoffs_of_kept)
         self._report_progress("done")
         return self._result([*findings, *self._lost_records()], backoffs)
 
@@ -193,7 +193,7 @@ class SubjectAudit:
                 continue
             self._judged_runs[statement] = runs
             before = self._verdicts.get(statement)
-            verdict = self._verdicts[statement] = await self._judge.judge(statement)
+            verdict = self._verdicts[statement] = await self._judge.call(judge_kept, statement)
             for name in about:
                 more[name] = max(more[name], _more_runs(verdict, before))
         self._judging_ms = max(self._judging_ms, self._clock.monotonic_ms() - began_ms)

@@ -1,14 +1,16 @@
 """A worker process for work that would delay the brokers: judging, and clients in virtual time.
 
-Requests on standard input and responses on standard output are each a 4-byte size and a MessagePack message. The worker
-keeps the observations, so each is sent once. It ends with its input.
+It calls the functions of this module that it receives. It keeps the observations, so each is sent once, as MessagePack,
+which is faster than pickle. It ends with its input.
 """
 
 import asyncio
 import logging
+import pickle
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -25,95 +27,21 @@ from .observation_files import write_observations
 from .probe_run import RunResult
 from .virtual_run import run_virtual
 
-_SIZE_BYTES = 4
+P = ParamSpec("P")
+T = TypeVar("T")
 
-
-class Keep(msgspec.Struct, frozen=True, tag=True):
-    observation: Observation
-
-
-class Forget(msgspec.Struct, frozen=True, tag=True):
-    """Forget all observations, before another subject."""
-
-
-class Judge(msgspec.Struct, frozen=True, tag=True):
-    statement: str
-
-
-class Find(msgspec.Struct, frozen=True, tag=True):
-    probe: str
-
-
-class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Fit the backoffs of all observations."""
-
-
-class Save(msgspec.Struct, frozen=True, tag=True):
-    file: str
-
-
-class Run(msgspec.Struct, frozen=True, tag=True):
-    subject: str
-    probe: Probe
-    repetition: int
-    seed: int
-
-
-class WorkerResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The response: one field per kind of request, and an error message."""
-
-    verdict: Verdict | None = None
-    findings: list[Finding] = []
-    backoffs: list[MeasuredBackoff] = []
-    result: RunResult | None = None
-    problem: str = ""
-
-
-WorkerRequest = Keep | Forget | Judge | Find | Measure | Save | Run
+_SIZE_BYTES = 4  # in front of a response
 
 
 class Worker:
-    """The worker process in its parent; it handles one request at a time."""
+    """The worker process in its parent; it handles one call at a time."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
-    async def keep(self, observation: Observation) -> None:
-        await self._request(Keep(observation))
-
-    async def forget(self) -> None:
-        await self._request(Forget())
-
-    async def judge(self, statement: str) -> Verdict:
-        verdict = (await self._request(Judge(statement))).verdict
-        assert verdict is not None
-        return verdict
-
-    async def find(self, probe: str) -> list[Finding]:
-        return (await self._request(Find(probe))).findings
-
-    async def backoffs(self) -> list[MeasuredBackoff]:
-        return (await self._request(Measure())).backoffs
-
-    async def save(self, file: Path) -> None:
-        await self._request(Save(str(file)))
-
-    async def run(self, subject: str, probe: Probe, repetition: int, seed: int) -> RunResult:
-        result = (await self._request(Run(subject, probe, repetition, seed))).result
-        assert result is not None
-        return result
-
-    async def end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-
-    async def _request(self, request: WorkerRequest) -> WorkerResponse:
-        """Raise SluiceError for an error in the process."""
-        data = msgspec.msgpack.encode(request)
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the function's result in the process; raise SluiceError if it did, or if the process has ended."""
         async with self._turn:
             if self._process is None:
                 self._process = await _start()
@@ -121,15 +49,29 @@ class Worker:
             assert stdin is not None
             assert stdout is not None
             try:
-                stdin.write(len(data).to_bytes(_SIZE_BYTES) + data)
+                stdin.write(pickle.dumps((function, args, kwargs)))
                 await stdin.drain()
                 size = int.from_bytes(await stdout.readexactly(_SIZE_BYTES))
-                response = msgspec.msgpack.decode(await stdout.readexactly(size), type=WorkerResponse)
+                result: T | SluiceError = pickle.loads(await stdout.readexactly(size))  # noqa: S301  (of our process)
             except (OSError, asyncio.IncompleteReadError):
                 raise SluiceError("audit: the worker process ended unexpectedly") from None
-        if response.problem:
-            raise SluiceError(response.problem)
-        return response
+        if isinstance(result, SluiceError):
+            raise result
+        return result
+
+    async def keep(self, observation: Observation) -> None:
+        await self.call(keep_encoded, msgspec.msgpack.encode(observation))
+
+    async def run(self, subject: str, probe: Probe, repetition: int, seed: int) -> RunResult:
+        """Run a client in virtual time."""
+        return msgspec.msgpack.decode(await self.call(run_encoded, subject, probe, repetition, seed), type=RunResult)
+
+    async def end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
 
 
 async def _start() -> asyncio.subprocess.Process:
@@ -145,46 +87,51 @@ async def _start() -> asyncio.subprocess.Process:
 
 # -- in the process ----------------------------------------------------------------------------------------------------
 
-
-class _Process:
-    def __init__(self) -> None:
-        self._observations: list[Observation] = []
-
-    def respond(self, request: WorkerRequest) -> WorkerResponse:
-        match request:
-            case Keep():
-                self._observations.append(request.observation)
-            case Forget():
-                self._observations.clear()
-            case Judge():
-                observations = self._of(STATEMENTS[request.statement].probes)
-                return WorkerResponse(verdict=judge(request.statement, observations))
-            case Find():
-                return WorkerResponse(findings=findings(self._of([request.probe])))
-            case Measure():
-                return WorkerResponse(backoffs=measured_backoffs(self._of(PROBES)))
-            case Save():
-                write_observations(Path(request.file), self._observations)
-            case Run():
-                subject = VIRTUAL[request.subject]
-                result = run_virtual(subject, request.probe, request.repetition, request.seed)
-                return WorkerResponse(result=result)
-        return WorkerResponse()
-
-    def _of(self, probes: Collection[str]) -> list[Observation]:
-        found = [one for one in self._observations if one.probe in probes]
-        return sorted(found, key=lambda one: (one.probe, one.repetition))
+_kept: list[Observation] = []
 
 
 def serve() -> None:
     logging.disable()  # clients in virtual time log every fault
-    requests, responses, process = sys.stdin.buffer, sys.stdout.buffer, _Process()
-    while size := requests.read(_SIZE_BYTES):
-        request = msgspec.msgpack.decode(requests.read(int.from_bytes(size)), type=WorkerRequest)
+    requests, responses = sys.stdin.buffer, sys.stdout.buffer
+    while requests.peek():
+        function, args, kwargs = pickle.load(requests)  # noqa: S301  (of our parent)
         try:
-            response = process.respond(request)
+            result = function(*args, **kwargs)
         except SluiceError as error:
-            response = WorkerResponse(problem=str(error))
-        data = msgspec.msgpack.encode(response)
+            result = error
+        data = pickle.dumps(result)
         responses.write(len(data).to_bytes(_SIZE_BYTES) + data)
         responses.flush()
+
+
+def keep_encoded(observation: bytes) -> None:
+    _kept.append(msgspec.msgpack.decode(observation, type=Observation))
+
+
+def forget() -> None:
+    """Forget all observations, before another subject."""
+    _kept.clear()
+
+
+def judge_kept(statement: str) -> Verdict:
+    return judge(statement, _of(STATEMENTS[statement].probes))
+
+
+def find_in_kept(probe: str) -> list[Finding]:
+    return findings(_of([probe]))
+
+
+def backoffs_of_kept() -> list[MeasuredBackoff]:
+    return measured_backoffs(_of(PROBES))
+
+
+def save_kept(file: Path) -> None:
+    write_observations(file, _kept)
+
+
+def run_encoded(subject: str, probe: Probe, repetition: int, seed: int) -> bytes:
+    return msgspec.msgpack.encode(run_virtual(VIRTUAL[subject], probe, repetition, seed))
+
+
+def _of(probes: Collection[str]) -> list[Observation]:
+    return sorted((one for one in _kept if one.probe in probes), key=lambda one: (one.probe, one.repetition))
