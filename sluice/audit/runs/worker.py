@@ -8,7 +8,8 @@ import asyncio
 import logging
 import pickle
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -92,9 +93,8 @@ _kept: list[Observation] = []
 
 def serve() -> None:
     logging.disable()  # clients in virtual time log every fault
-    requests, responses = sys.stdin.buffer, sys.stdout.buffer
-    while requests.peek():
-        function, args, kwargs = pickle.load(requests)  # noqa: S301  (of our parent)
+    responses = sys.stdout.buffer
+    for function, args, kwargs in _calls():
         try:
             result = function(*args, **kwargs)
         except SluiceError as error:
@@ -102,6 +102,12 @@ def serve() -> None:
         data = pickle.dumps(result)
         responses.write(len(data).to_bytes(_SIZE_BYTES) + data)
         responses.flush()
+
+
+def _calls() -> Iterator[tuple[Callable[..., object], tuple[object, ...], dict[str, object]]]:
+    with suppress(EOFError):
+        while True:
+            yield pickle.load(sys.stdin.buffer)  # noqa: S301  (of our parent)
 
 
 def keep_encoded(observation: bytes) -> None:
