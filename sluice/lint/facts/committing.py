@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from sluice.journal_events import Request, TopicPartition
 from sluice.protocol.errors import ErrorCode
 
@@ -29,27 +31,23 @@ _FETCHES_AFTER = 2
 OffsetKey = tuple[str, str, int]  # group id, topic, partition
 
 
-class Interval:
+class Interval(msgspec.Struct):
     """The time from a response with records to the next commit for the partition, and the records committed by it."""
 
-    __slots__ = ("ns", "records")
-
-    def __init__(self, ns: int = 0, records: int = 0) -> None:
-        self.ns, self.records = ns, records
+    ns: int = 0
+    records: int = 0
 
 
-class Offset:
+class Offset(msgspec.Struct):
     """The offset that a client committed last for a partition.
 
     highest_fetched: the highest offset that it had requested from the partition at that time
     longest: the longest interval with at least MANY_RECORDS
     """
 
-    __slots__ = ("committed", "highest_fetched", "longest")
-
-    def __init__(self) -> None:
-        self.committed = self.highest_fetched = -1
-        self.longest = Interval()
+    committed: int = -1
+    highest_fetched: int = -1
+    longest: Interval = msgspec.field(default_factory=Interval)
 
 
 class Ahead(NamedTuple):

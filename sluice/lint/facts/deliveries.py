@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from sluice.journal_events import NO_ID, ConnectionClosed, Request, TopicPartition
 from sluice.lint.clients import host_of
 from sluice.protocol.errors import ErrorCode
@@ -56,18 +58,17 @@ class GivenUp(NamedTuple):
     request: Request
 
 
-class _Failed:
+class _Failed(msgspec.Struct):
     """A batch that failed or was abandoned, and has not succeeded since.
 
     ended_ns: when the client could know of the failure
     is_overtaken: whether later records were appended to the partition
     """
 
-    __slots__ = ("attempts", "ended_ns", "is_overtaken", "request")
-
-    def __init__(self, event: Request, ended_ns: int, attempts: int) -> None:
-        self.request, self.ended_ns, self.attempts = event, ended_ns, attempts
-        self.is_overtaken = False
+    request: Request
+    ended_ns: int
+    attempts: int
+    is_overtaken: bool = False
 
 
 class Deliveries(Domain):

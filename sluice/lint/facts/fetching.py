@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import msgspec
+
 from sluice.journal_events import ConnectionClosed, Request, TopicPartition, Value
 from sluice.protocol.errors import ErrorCode
 
@@ -35,24 +37,27 @@ _MOST_SETTINGS, _MOST_CONNECTIONS = 256, 1024
 _Settings = tuple[Value | None, ...]
 
 
-class LagGrowth:
+class LagGrowth(msgspec.Struct):
     """The longest time in which the lag of a partition grew at each step.
 
     from_lag, to_lag: the lag at its start and end
     """
 
-    __slots__ = ("from_lag", "from_ns", "to_lag", "to_ns")
+    from_ns: int
+    to_ns: int
+    from_lag: int
+    to_lag: int
 
-    def __init__(self, at_ns: int, lag: int) -> None:
-        self.from_ns = self.to_ns = at_ns
-        self.from_lag = self.to_lag = lag
+    @classmethod
+    def at(cls, at_ns: int, lag: int) -> "LagGrowth":
+        return cls(at_ns, at_ns, lag, lag)
 
     @property
     def seconds(self) -> float:
         return (self.to_ns - self.from_ns) / 1e9
 
 
-class Position:
+class Position(msgspec.Struct):
     """Where a client reads a partition.
 
     highest: highest offset that it requested
@@ -62,27 +67,19 @@ class Position:
     first_data_ns, last_data_ns: times of the first and the last response with records; 0 without one
     data_since_commit_ns: time of the first one after its last commit for the partition; 0 without one
     reads_uncommitted: number of responses with records to requests with isolation level read_uncommitted
-    growth: the longest growth of the lag
+    growth, growing: the longest growth of the lag, and the current one
     """
 
-    __slots__ = (
-        "_growing",
-        "data_since_commit_ns",
-        "fetches_since_commit",
-        "first_data_ns",
-        "growth",
-        "high_watermark",
-        "highest",
-        "last_data_ns",
-        "lowest_since_commit",
-        "reads_uncommitted",
-    )
-
-    def __init__(self, at_ns: int, lag: int) -> None:
-        self.highest = self.lowest_since_commit = self.high_watermark = -1
-        self.fetches_since_commit = self.reads_uncommitted = self.data_since_commit_ns = 0
-        self.first_data_ns = self.last_data_ns = 0
-        self.growth = self._growing = LagGrowth(at_ns, lag)
+    growth: LagGrowth
+    growing: LagGrowth
+    highest: int = -1
+    lowest_since_commit: int = -1
+    fetches_since_commit: int = 0
+    high_watermark: int = -1
+    first_data_ns: int = 0
+    last_data_ns: int = 0
+    data_since_commit_ns: int = 0
+    reads_uncommitted: int = 0
 
     def committed(self) -> None:
         """Start counting anew, after a commit for the partition."""
@@ -103,43 +100,38 @@ class Position:
             self.lowest_since_commit = offset
 
     def lags(self, at_ns: int, lag: int) -> None:
-        growing = self._growing
+        growing = self.growing
         if at_ns - growing.to_ns < _LAG_STEP_NS:
             return
         if lag <= growing.to_lag:
-            self._growing = LagGrowth(at_ns, lag)
+            self.growing = LagGrowth.at(at_ns, lag)
             return
         growing.to_ns, growing.to_lag = at_ns, lag
         if growing.seconds > self.growth.seconds:
             self.growth = growing
 
 
-class _Answered:
+class _Answered(msgspec.Struct):
     """The last response for a partition on a connection, to a request with low limits.
 
     The next request of the partition shows whether the response left off records.
     """
 
-    __slots__ = ("end", "offset")
-
-    def __init__(self, offset: int, end: int) -> None:
-        self.offset, self.end = offset, end
+    offset: int
+    end: int
 
 
-class _Connection:
+class _Connection(msgspec.Struct):
     """A connection with fetches.
 
     settings: those of the latest request
     is_limited: whether its limits are below the defaults
     """
 
-    __slots__ = ("answered", "is_limited", "partition_max_bytes", "settings")
-
-    def __init__(self) -> None:
-        self.partition_max_bytes = 0  # of the latest request that names it; those of a fetch session do not
-        self.settings: _Settings = ()
-        self.is_limited = False
-        self.answered: dict[tuple[str, int], _Answered] = {}
+    partition_max_bytes: int = 0  # of the latest request that names it; those of a fetch session do not
+    settings: _Settings = ()
+    is_limited: bool = False
+    answered: dict[tuple[str, int], _Answered] = {}
 
 
 class Fetching(Domain):
@@ -262,7 +254,8 @@ class Fetching(Domain):
             self._compare(event, connection.answered.pop(key, None), offset)
         position = self.positions.get(key)
         if position is None:
-            position = Position(at_ns, returned.high_watermark - offset if returned is not None else 0)
+            growth = LagGrowth.at(at_ns, returned.high_watermark - offset if returned is not None else 0)
+            position = Position(growth, growth)
             if len(self.positions) < _MOST_POSITIONS:
                 self.positions[key] = position
         position.requested(offset)

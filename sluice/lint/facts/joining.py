@@ -5,6 +5,8 @@ What happens to a member, and what members do to each other, are facts of the gr
 
 from collections import Counter
 
+import msgspec
+
 from sluice.journal_events import Request
 
 from .domain import Domain, Handlers
@@ -17,16 +19,14 @@ _NS_PER_MS = 1_000_000
 _MOST_GROUPS = 64
 
 
-class Joined:
+class Joined(msgspec.Struct):
     """A client's time in a group.
 
     from_ns, to_ns: its first and last request as a member
     """
 
-    __slots__ = ("from_ns", "to_ns")
-
-    def __init__(self, at_ns: int) -> None:
-        self.from_ns = self.to_ns = at_ns
+    from_ns: int
+    to_ns: int
 
 
 class Joining(Domain):
@@ -97,4 +97,4 @@ class Joining(Domain):
         if joined is not None:
             joined.to_ns = event.at_ns
         elif len(self.groups) < _MOST_GROUPS:
-            self.groups[event.group_id] = Joined(event.at_ns)
+            self.groups[event.group_id] = Joined(event.at_ns, event.at_ns)

@@ -8,6 +8,8 @@ its last request, and it has not rejoined in time if its next request fails alth
 from collections import deque
 from typing import NamedTuple
 
+import msgspec
+
 from sluice.journal_events import GroupState, Request
 from sluice.protocol.errors import ErrorCode
 
@@ -46,7 +48,7 @@ _RESTART_NS = 300_000_000_000
 _MOST_TEXTS = 5
 
 
-class Member:
+class Member(msgspec.Struct):
     """A member of a group.
 
     session_timeout_ms, rebalance_timeout_ms: as requested; 0 if unknown
@@ -59,35 +61,23 @@ class Member:
     left_ns, expired_ns: when it left, or the broker removed it; 0 if neither happened
     """
 
-    __slots__ = (
-        "assigned_ns",
-        "client_id",
-        "connection",
-        "expired_ns",
-        "generation",
-        "heartbeat_ms",
-        "heartbeat_ns",
-        "id",
-        "instance_id",
-        "interval_ms",
-        "joined_ns",
-        "last_ns",
-        "left_ns",
-        "partitions",
-        "rebalance_timeout_ms",
-        "rejoin_requested_ns",
-        "session_timeout_ms",
-    )
-
-    def __init__(self, member_id: str, event: Request) -> None:
-        self.id, self.instance_id = member_id, ""
-        self.client_id, self.connection = event.client_id, event.connection
-        self.session_timeout_ms = self.rebalance_timeout_ms = self.interval_ms = 0
-        self.joined_ns = self.last_ns = event.at_ns
-        self.assigned_ns = self.heartbeat_ns = self.rejoin_requested_ns = self.left_ns = self.expired_ns = 0
-        self.generation = -1
-        self.heartbeat_ms = Distribution()
-        self.partitions: list[str] | None = None
+    id: str
+    client_id: str
+    connection: int
+    joined_ns: int
+    last_ns: int
+    instance_id: str = ""
+    session_timeout_ms: int = 0
+    rebalance_timeout_ms: int = 0
+    interval_ms: int = 0
+    heartbeat_ns: int = 0
+    heartbeat_ms: Distribution = msgspec.field(default_factory=Distribution)
+    generation: int = -1
+    assigned_ns: int = 0
+    partitions: list[str] | None = None
+    rejoin_requested_ns: int = 0
+    left_ns: int = 0
+    expired_ns: int = 0
 
     @property
     def is_present(self) -> bool:
@@ -130,13 +120,12 @@ class Assigned(NamedTuple):
     partitions: list[str]
 
 
-class _Departure:
+class _Departure(NamedTuple):
     """A member that left on a connection, with its reason."""
 
-    __slots__ = ("at_ns", "member", "reason")
-
-    def __init__(self, member: Member, at_ns: int, reason: str) -> None:
-        self.member, self.at_ns, self.reason = member, at_ns, reason
+    member: Member
+    at_ns: int
+    reason: str
 
 
 class Membership(Domain):
@@ -285,7 +274,9 @@ class Membership(Domain):
         departure = self._departures.pop(event.connection, None)
         if departure is not None:
             self._returns(departure, event)
-        member = self.members.get(member_id) or Member(member_id, event)
+        member = self.members.get(member_id) or Member(
+            member_id, event.client_id, event.connection, event.at_ns, event.at_ns
+        )
         if instance_id:
             previous = self._instances.get(instance_id)
             if previous is not None and previous is not member:

@@ -8,6 +8,8 @@ connection the client first has to connect.
 from collections.abc import Hashable
 from typing import TypeVar
 
+import msgspec
+
 from sluice.audit.judge.findings import STORM, STORM_MS
 from sluice.journal_events import Request
 from sluice.lint.clients import host_of
@@ -96,17 +98,16 @@ class Refusals:
         return (self.last_ns - self.first_ns) / 1e9
 
 
-class _Open:
+class _Open(msgspec.Struct):
     """A failed request that has not succeeded since.
 
     ended_ns: when the client received the error
     row: the waits before its retries
     """
 
-    __slots__ = ("broker", "ended_ns", "row")
-
-    def __init__(self, broker: int, ended_ns: int, row: Row) -> None:
-        self.broker, self.ended_ns, self.row = broker, ended_ns, row
+    broker: int
+    ended_ns: int
+    row: Row
 
 
 class Retries(Domain):

@@ -3,6 +3,8 @@
 A transaction begins with the first request that adds a partition or offsets to it. With KIP-890, that is a Produce.
 """
 
+import msgspec
+
 from sluice.journal_events import ConnectionClosed, Request
 from sluice.protocol.errors import ErrorCode
 
@@ -24,7 +26,7 @@ NEAR_SHARE = 0.8
 _MOST_IDS = 4096
 
 
-class Transactional:
+class Transactional(msgspec.Struct):
     """The use of a transactional id by a client.
 
     timeout_ms: as requested; 0 if unknown
@@ -33,11 +35,11 @@ class Transactional:
     is_fenced: whether a request has failed since the last InitProducerId because of a newer producer
     """
 
-    __slots__ = ("began_ns", "connection", "is_fenced", "records", "timeout_ms")
-
-    def __init__(self) -> None:
-        self.timeout_ms = self.began_ns = self.records = self.connection = 0
-        self.is_fenced = False
+    timeout_ms: int = 0
+    began_ns: int = 0
+    records: int = 0
+    connection: int = 0
+    is_fenced: bool = False
 
     @property
     def timeout_ns(self) -> int:
