@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sluice.cli.help_pages import PAGES
+from sluice.cli.help_pages import EXAMPLES
 from sluice.cli.main import COMMANDS, cli
 from tests.support.command_lines import check_command_line, usage_error
 
@@ -86,16 +86,16 @@ def test_group_help_lists_commands_in_whole_sentences(path: str) -> None:
     assert "..." not in message.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
 
 
-EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
+LINES = [line for page in EXAMPLES.values() for line, _ in page]
 
 
-@pytest.mark.parametrize("line", [line for line in EXAMPLES if not line.startswith("eval ")])
+@pytest.mark.parametrize("line", [line for line in LINES if not line.startswith("eval ")])
 def test_each_example_is_valid(line: str) -> None:
     check_command_line(line)
 
 
 def test_each_page_has_a_command() -> None:
-    assert PAGES.keys() == {"", *ALL}
+    assert EXAMPLES.keys() == {"", *ALL}
 
 
 def test_json_is_short_for_format_json() -> None:
