@@ -5,11 +5,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import msgspec
 
 from sluice import Broker, testing
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
+from sluice.broker.faults.actions import AnyAction
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
@@ -91,12 +93,15 @@ class Play:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+Script = Callable[[Play], Awaitable[None]]
+
+
 @dataclass(frozen=True)
 class Stage:
     """A simplified probe."""
 
     probe: str
-    script: Callable[[Play], Awaitable[None]]
+    script: Script
     settings: Settings = field(default_factory=dict)
     brokers: int = 1
     partitions: int = 1
@@ -120,27 +125,27 @@ def _drop(play: Play) -> None:
             connection.close("dropped")
 
 
-async def _after_versions(play: Play) -> None:
-    apis = ["Metadata", "Produce", "InitProducerId"]
-    with play.broker.faults.add(Close(when="before"), api=apis):
-        _drop(play)
-        play.sends()
-        await asyncio.sleep(4)
-    await asyncio.sleep(1)
+def _during(
+    action: AnyAction,
+    seconds: float,
+    *,
+    then_s: float = 0,
+    drops: bool = False,
+    every_s: float = 0.2,
+    at_once: bool = False,
+    **rule: Any,
+) -> Script:
+    """Send records while a fault rule is in force, and for a time afterwards; drop connections first."""
 
+    async def script(play: Play) -> None:
+        with play.broker.faults.add(action, **rule):
+            if drops:
+                _drop(play)
+            play.sends(every_s=every_s, at_once=at_once)
+            await asyncio.sleep(seconds)
+        await asyncio.sleep(then_s)
 
-async def _lost(play: Play) -> None:
-    with play.broker.faults.add(Close(when="before"), api="Produce", schedule="1 fail, 7 pass, repeat"):
-        play.sends(every_s=0.1)
-        await asyncio.sleep(8)
-
-
-async def _silent(play: Play) -> None:
-    with play.broker.faults.add(SilentConnections()):
-        _drop(play)
-        play.sends()
-        await asyncio.sleep(30)
-    await asyncio.sleep(1)
+    return script
 
 
 async def _two_brokers(play: Play) -> None:
@@ -157,36 +162,9 @@ async def _two_brokers(play: Play) -> None:
     await asyncio.sleep(2)
 
 
-async def _short_outage(play: Play) -> None:
-    with play.broker.faults.add(RefuseConnections(how="fin")):
-        _drop(play)
-        play.sends()
-        await asyncio.sleep(6)
-    await asyncio.sleep(1)
-
-
-async def _errors(play: Play) -> None:
-    schedule = "11 fail, 1 pass, 6 fail, 1 pass, repeat"
-    with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
-        play.sends(every_s=0.02)
-        await asyncio.sleep(30)
-    await asyncio.sleep(2)
-
-
-async def _many_errors(play: Play) -> None:
-    """Four failures keep all waits below the maximum."""
-    schedule = ", ".join(("6 fail, 1 pass", *["4 fail, 1 pass"] * 9, "repeat"))
-    with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
-        play.sends(every_s=0.02)
-        await asyncio.sleep(600)
-
-
-async def _then_success(play: Play) -> None:
-    schedule = "4 fail, 1 pass, 1 fail, 1 pass, 2 fail, 1 pass, repeat"
-    with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
-        play.sends(every_s=0.02)
-        await asyncio.sleep(8)
-    await asyncio.sleep(1)
+def _errors(seconds: float, schedule: str, then_s: float = 0) -> Script:
+    error = Error("NOT_ENOUGH_REPLICAS")
+    return _during(error, seconds, then_s=then_s, every_s=0.02, api="Produce", schedule=schedule)
 
 
 async def _two_partitions(play: Play) -> None:
@@ -205,20 +183,6 @@ async def _new_leader(play: Play) -> None:
         await asyncio.sleep(3)
 
 
-async def _unknown_topic(play: Play) -> None:
-    with play.broker.faults.add(Error("UNKNOWN_TOPIC_OR_PARTITION"), api="Metadata"):
-        play.sends()
-        await asyncio.sleep(8)
-    await asyncio.sleep(1)
-
-
-async def _throttled(play: Play) -> None:
-    with play.broker.faults.add(Throttle("700ms", mute=False), api="Produce"):
-        play.sends(every_s=0.05, at_once=True)
-        await asyncio.sleep(6)
-    await asyncio.sleep(2)
-
-
 async def _mute(play: Play) -> None:
     play.begins()
     with play.broker.faults.add(BlackHole(), api="Produce"):
@@ -227,25 +191,6 @@ async def _mute(play: Play) -> None:
         await asyncio.sleep(21)
     play.ends()
     await asyncio.sleep(2)
-
-
-async def _retries(play: Play) -> None:
-    with play.broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):
-        play.sends()
-        await asyncio.sleep(8)
-
-
-async def _not_retriable(play: Play) -> None:
-    with play.broker.faults.add(Error("TOPIC_AUTHORIZATION_FAILED"), api="Produce", schedule="1 fail, 1 pass, repeat"):
-        play.sends(every_s=0.5)
-        await asyncio.sleep(6)
-
-
-async def _in_flight(play: Play) -> None:
-    with play.broker.faults.add(Delay("200ms"), api="Produce"):
-        play.sends(every_s=0.03, at_once=True)
-        await asyncio.sleep(3)
-    await asyncio.sleep(1)
 
 
 async def _config(play: Play) -> None:
@@ -287,34 +232,69 @@ async def _late_answer(play: Play) -> None:
 # A client connects when it has something to send, so retries must not delay that.
 _AT_ONCE: Settings = {"retry.backoff.ms": 10, "retry.backoff.max.ms": 10}
 _DELIVERY: Settings = {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000}
+_OUTAGE = _during(RefuseConnections(how="fin"), 6, then_s=1, drops=True)
+_ALTERNATING = _errors(30, "11 fail, 1 pass, 6 fail, 1 pass, repeat", 2)
 STAGES = {
     "closed": Stage("reconnect-closed", _closed, _AT_ONCE),
-    "after-versions": Stage("reconnect-after-versions", _after_versions, _AT_ONCE),
-    "lost": Stage("reconnect-lost", _lost, _AT_ONCE),
-    "silent": Stage("reconnect-silent", _silent, {**_AT_ONCE, "request.timeout.ms": 1000}),
+    "after-versions": Stage(
+        "reconnect-after-versions",
+        _during(Close(when="before"), 4, then_s=1, drops=True, api=["Metadata", "Produce", "InitProducerId"]),
+        _AT_ONCE,
+    ),
+    "lost": Stage(
+        "reconnect-lost",
+        _during(Close(when="before"), 8, every_s=0.1, api="Produce", schedule="1 fail, 7 pass, repeat"),
+        _AT_ONCE,
+    ),
+    "silent": Stage(
+        "reconnect-silent",
+        _during(SilentConnections(), 30, then_s=1, drops=True),
+        {**_AT_ONCE, "request.timeout.ms": 1000},
+    ),
     "two-brokers": Stage("reconnect-two-brokers", _two_brokers, _AT_ONCE, brokers=2, partitions=2),
-    "base-alone": Stage("reconnect-constant", _short_outage, {**_AT_ONCE, "reconnect.backoff.ms": 200}),
+    "base-alone": Stage("reconnect-constant", _OUTAGE, {**_AT_ONCE, "reconnect.backoff.ms": 200}),
     "base-above-max": Stage(
         "reconnect-base-above-max",
-        _short_outage,
+        _OUTAGE,
         {**_AT_ONCE, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),
-    "errors": Stage("produce-not-enough-replicas", _errors),
+    "errors": Stage("produce-not-enough-replicas", _ALTERNATING),
     # So long that rounding each draw to milliseconds does not matter.
     "many-errors": Stage(
-        "produce-not-enough-replicas", _many_errors, {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 10_000}
+        "produce-not-enough-replicas",
+        # Four failures keep all waits below the maximum.
+        _errors(600, ", ".join(("6 fail, 1 pass", *["4 fail, 1 pass"] * 9, "repeat"))),
+        {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 10_000},
     ),
-    "then-success": Stage("produce-then-success", _then_success),
+    "then-success": Stage(
+        "produce-then-success", _errors(8, "4 fail, 1 pass, 1 fail, 1 pass, 2 fail, 1 pass, repeat", 1)
+    ),
     "two-partitions": Stage("produce-two-partitions", _two_partitions, partitions=2),
     "new-leader": Stage("produce-new-leader", _new_leader, {"retry.backoff.ms": 400}, brokers=2),
-    "equal": Stage("produce-constant-backoff", _errors, {"retry.backoff.ms": 200, "retry.backoff.max.ms": 200}),
-    "above": Stage("produce-base-above-max", _errors, {"retry.backoff.ms": 500, "retry.backoff.max.ms": 200}),
-    "unknown-topic": Stage("metadata-unknown-topic", _unknown_topic, connects_first=False),
-    "throttled": Stage("throttle-produce", _throttled),
+    "equal": Stage("produce-constant-backoff", _ALTERNATING, {"retry.backoff.ms": 200, "retry.backoff.max.ms": 200}),
+    "above": Stage("produce-base-above-max", _ALTERNATING, {"retry.backoff.ms": 500, "retry.backoff.max.ms": 200}),
+    "unknown-topic": Stage(
+        "metadata-unknown-topic",
+        _during(Error("UNKNOWN_TOPIC_OR_PARTITION"), 8, then_s=1, api="Metadata"),
+        connects_first=False,
+    ),
+    "throttled": Stage(
+        "throttle-produce",
+        _during(Throttle("700ms", mute=False), 6, then_s=2, every_s=0.05, at_once=True, api="Produce"),
+    ),
     "mute": Stage("delivery-mute", _mute, _DELIVERY),
-    "retries": Stage("delivery-retries-exhausted", _retries, {"retries": 3}),
-    "not-retriable": Stage("produce-no-retry", _not_retriable),
-    "in-flight": Stage("in-flight-one", _in_flight, {"max.in.flight.requests.per.connection": 1}),
+    "retries": Stage(
+        "delivery-retries-exhausted", _during(Error("REQUEST_TIMED_OUT"), 8, api="Produce"), {"retries": 3}
+    ),
+    "not-retriable": Stage(
+        "produce-no-retry",
+        _during(Error("TOPIC_AUTHORIZATION_FAILED"), 6, every_s=0.5, api="Produce", schedule="1 fail, 1 pass, repeat"),
+    ),
+    "in-flight": Stage(
+        "in-flight-one",
+        _during(Delay("200ms"), 3, then_s=1, every_s=0.03, at_once=True, api="Produce"),
+        {"max.in.flight.requests.per.connection": 1},
+    ),
     "config": Stage("delivery-config", _config, {"delivery.timeout.ms": 1000, "request.timeout.ms": 2000}),
     "outage": Stage("delivery-long-outage", _outage, {"delivery.timeout.ms": 15_000, "request.timeout.ms": 2000}),
     "long-throttle": Stage("delivery-throttled", _long_throttle, _DELIVERY),

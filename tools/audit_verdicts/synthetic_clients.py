@@ -6,6 +6,7 @@ A policy patches the producer before it connects. Each policy has the expected v
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from sluice.audit.judge.model.verdict import FindingKind, State
 from sluice.client.backoff import Backoff
@@ -247,169 +248,113 @@ def closes_after_late_answers(producer: Producer, random: Random) -> None:
 
 # -- policies -------------------------------------------------------------------------------------------------------
 
-_GROWS, _CAPPED, _NO_RESET, _JITTER = "KIP-144/1", "KIP-144/2", "KIP-144/4", "KIP-144/9"
-_RIGHT_RECONNECT = {_GROWS: PASS, _CAPPED: PASS, _NO_RESET: PASS, _JITTER: PASS}
-_RIGHT_PRODUCE = dict.fromkeys(("KIP-580/1", "KIP-580/2", "KIP-580/16", "KIP-580/17", "KIP-91/14"), PASS)
 STORM, STALL, WRAPPED = (frozenset((kind,)) for kind in (FindingKind.STORM, FindingKind.STALL, FindingKind.WRAPPED))
 
+
+def _of(stage: str, name: str, verdicts: str, patch: Patch = unchanged, **fields: Any) -> Policy:
+    """Return a policy; `verdicts` are numbers of statements, each with + if it passes, or - if it deviates."""
+    expected = {f"KIP-{each[:-1]}": PASS if each[-1] == "+" else DEVIATES for each in verdicts.split()}
+    return Policy(name, stage, expected, patch=patch, **fields)
+
+
+_RIGHT_RECONNECT = "144/1+ 144/2+ 144/4+"
 RECONNECTING = [
-    Policy("unchanged", "closed", _RIGHT_RECONNECT),
-    Policy(
-        "constant",
+    _of("closed", "unchanged", f"{_RIGHT_RECONNECT} 144/9+"),
+    _of("closed", "constant", "144/1- 144/2- 144/4- 144/9-", reconnects(constant(RECONNECT_BASE_MS))),
+    _of("closed", "linear", "144/1- 144/4+", reconnects(linear(RECONNECT_BASE_MS))),
+    _of("closed", "no jitter", f"{_RIGHT_RECONNECT} 144/9-", reconnects(exponential(RECONNECT_BASE_MS, jitter=0))),
+    _of("closed", "multiplier 3", "144/1-", reconnects(exponential(RECONNECT_BASE_MS, multiplier=3))),
+    _of("closed", "base too small", "144/1-", reconnects(exponential(RECONNECT_BASE_MS / 2))),
+    _of("closed", "base too large", "144/1-", reconnects(exponential(RECONNECT_BASE_MS * 4))),
+    _of("closed", "maximum too large", "144/1- 144/2- 144/9+", reconnects(exponential(RECONNECT_BASE_MS, 3 * MAX_MS))),
+    _of("closed", "maximum too small", "144/1- 144/2-", reconnects(exponential(RECONNECT_BASE_MS, MAX_MS / 3))),
+    _of(
         "closed",
-        {_GROWS: DEVIATES, _CAPPED: DEVIATES, _NO_RESET: DEVIATES, _JITTER: DEVIATES},
-        patch=reconnects(constant(RECONNECT_BASE_MS)),
-    ),
-    Policy("linear", "closed", {_GROWS: DEVIATES, _NO_RESET: PASS}, patch=reconnects(linear(RECONNECT_BASE_MS))),
-    Policy(
-        "no jitter",
-        "closed",
-        {**_RIGHT_RECONNECT, _JITTER: DEVIATES},
-        patch=reconnects(exponential(RECONNECT_BASE_MS, jitter=0)),
-    ),
-    Policy(
-        "multiplier 3", "closed", {_GROWS: DEVIATES}, patch=reconnects(exponential(RECONNECT_BASE_MS, multiplier=3))
-    ),
-    Policy("base too small", "closed", {_GROWS: DEVIATES}, patch=reconnects(exponential(RECONNECT_BASE_MS / 2))),
-    Policy("base too large", "closed", {_GROWS: DEVIATES}, patch=reconnects(exponential(RECONNECT_BASE_MS * 4))),
-    Policy(
-        "maximum too large",
-        "closed",
-        {_GROWS: DEVIATES, _CAPPED: DEVIATES, _JITTER: PASS},
-        patch=reconnects(exponential(RECONNECT_BASE_MS, 3 * MAX_MS)),
-    ),
-    Policy(
-        "maximum too small",
-        "closed",
-        {_GROWS: DEVIATES, _CAPPED: DEVIATES},
-        patch=reconnects(exponential(RECONNECT_BASE_MS, MAX_MS / 3)),
-    ),
-    Policy(
         "jitter after the maximum, as in KIP-144's text",
-        "closed",
-        _RIGHT_RECONNECT,
-        patch=reconnects(exponential(RECONNECT_BASE_MS, capped_first=True)),
+        f"{_RIGHT_RECONNECT} 144/9+",
+        reconnects(exponential(RECONNECT_BASE_MS, capped_first=True)),
     ),
-    Policy(
-        "half jitter",
-        "closed",
-        {_GROWS: DEVIATES, _JITTER: DEVIATES},
-        patch=reconnects(exponential(RECONNECT_BASE_MS, jitter=0.5)),
-    ),
-    Policy("full jitter", "closed", {_GROWS: DEVIATES}, patch=reconnects(fully_jittered(RECONNECT_BASE_MS))),
-    Policy("no wait", "closed", {_GROWS: DEVIATES, _CAPPED: DEVIATES}, STORM, patch=reconnects(constant(20))),
-    Policy(
-        "reset by TCP connect", "closed", {_GROWS: DEVIATES, _NO_RESET: DEVIATES}, patch=with_states(ResetAtTcpConnect)
-    ),
-    Policy("a counter that overflows", "closed", {_GROWS: DEVIATES}, WRAPPED, patch=reconnects(wrapping(50, 24))),
-    Policy("gives up", "closed", {}, STALL, patch=with_states(GivesUp)),
-    Policy("unchanged", "after-versions", {"KIP-144/3": PASS, "KIP-144/5": PASS}),
-    Policy("reset by TCP connect", "after-versions", {"KIP-144/3": PASS}, patch=with_states(ResetAtTcpConnect)),
-    Policy("never reset", "after-versions", {"KIP-144/3": DEVIATES}, patch=with_states(NeverReset)),
-    Policy(
-        "no wait after a success",
-        "after-versions",
-        {"KIP-144/3": DEVIATES, "KIP-144/5": DEVIATES},
-        STORM,
-        patch=with_states(AtOnceAfterSuccess),
-    ),
-    Policy("unchanged", "lost", {"KIP-144/5": PASS}),
-    Policy("no wait after a success", "lost", {"KIP-144/5": DEVIATES}, patch=with_states(AtOnceAfterSuccess)),
-    Policy("unchanged", "silent", {_GROWS: PASS, "KIP-144/10": PASS}),
-    Policy("constant", "silent", {_GROWS: DEVIATES}, patch=reconnects(constant(RECONNECT_BASE_MS))),
-    Policy("unchanged", "two-brokers", {"KIP-144/6": PASS}),
-    Policy("shared by all brokers", "two-brokers", {"KIP-144/6": DEVIATES}, patch=with_states(SharedByAll)),
-    Policy("unchanged", "base-alone", {"KIP-144/7": PASS}),
-    Policy("grows anyway", "base-alone", {"KIP-144/7": DEVIATES}, patch=reconnects(exponential(200))),
-    Policy("unchanged", "base-above-max", {"KIP-144/8": PASS}),
-    Policy("waits the base", "base-above-max", {"KIP-144/8": DEVIATES}, patch=reconnects(constant(500))),
+    _of("closed", "half jitter", "144/1- 144/9-", reconnects(exponential(RECONNECT_BASE_MS, jitter=0.5))),
+    _of("closed", "full jitter", "144/1-", reconnects(fully_jittered(RECONNECT_BASE_MS))),
+    _of("closed", "no wait", "144/1- 144/2-", reconnects(constant(20)), finds=STORM),
+    _of("closed", "reset by TCP connect", "144/1- 144/4-", with_states(ResetAtTcpConnect)),
+    _of("closed", "a counter that overflows", "144/1-", reconnects(wrapping(50, 24)), finds=WRAPPED),
+    _of("closed", "gives up", "", with_states(GivesUp), finds=STALL),
+    _of("after-versions", "unchanged", "144/3+ 144/5+"),
+    _of("after-versions", "reset by TCP connect", "144/3+", with_states(ResetAtTcpConnect)),
+    _of("after-versions", "never reset", "144/3-", with_states(NeverReset)),
+    _of("after-versions", "no wait after a success", "144/3- 144/5-", with_states(AtOnceAfterSuccess), finds=STORM),
+    _of("lost", "unchanged", "144/5+"),
+    _of("lost", "no wait after a success", "144/5-", with_states(AtOnceAfterSuccess)),
+    _of("silent", "unchanged", "144/1+ 144/10+"),
+    _of("silent", "constant", "144/1-", reconnects(constant(RECONNECT_BASE_MS))),
+    _of("two-brokers", "unchanged", "144/6+"),
+    _of("two-brokers", "shared by all brokers", "144/6-", with_states(SharedByAll)),
+    _of("base-alone", "unchanged", "144/7+"),
+    _of("base-alone", "grows anyway", "144/7-", reconnects(exponential(200))),
+    _of("base-above-max", "unchanged", "144/8+"),
+    _of("base-above-max", "waits the base", "144/8-", reconnects(constant(500))),
 ]
 
+_RIGHT_PRODUCE = "580/1+ 580/2+ 580/17+ 91/14+"
 PRODUCING = [
-    Policy("unchanged", "errors", _RIGHT_PRODUCE),
-    Policy(
-        "constant",
+    _of("errors", "unchanged", f"{_RIGHT_PRODUCE} 580/16+"),
+    _of("errors", "constant", "580/1- 580/2- 580/16- 580/17-", retries(constant(RETRY_BASE_MS))),
+    _of(
         "errors",
-        dict.fromkeys(("KIP-580/1", "KIP-580/2", "KIP-580/16", "KIP-580/17"), DEVIATES),
-        patch=retries(constant(RETRY_BASE_MS)),
-    ),
-    Policy(
         "constant, and older than the KIP",
-        "errors",
-        {"KIP-580/18": PASS, "KIP-580/1": DEVIATES},
-        patch=retries(constant(RETRY_BASE_MS)),
+        "580/18+ 580/1-",
+        retries(constant(RETRY_BASE_MS)),
         before=frozenset(("KIP-580",)),
     ),
-    Policy("linear", "errors", {"KIP-580/1": DEVIATES}, patch=retries(linear(RETRY_BASE_MS))),
-    Policy(
-        "no jitter",
-        "errors",
-        {**_RIGHT_PRODUCE, "KIP-580/16": DEVIATES},
-        patch=retries(exponential(RETRY_BASE_MS, jitter=0)),
-    ),
-    Policy("multiplier 3", "errors", {"KIP-580/1": DEVIATES}, patch=retries(exponential(RETRY_BASE_MS, multiplier=3))),
-    Policy(
-        "base too small",
-        "errors",
-        {"KIP-580/1": DEVIATES, "KIP-580/16": PASS},
-        patch=retries(exponential(RETRY_BASE_MS / 2)),
-    ),
-    Policy("base too large", "errors", {"KIP-580/1": DEVIATES}, patch=retries(exponential(RETRY_BASE_MS * 3))),
-    Policy(
-        "jitter after the maximum",
-        "errors",
-        {"KIP-580/2": DEVIATES},
-        patch=retries(exponential(RETRY_BASE_MS, capped_first=True)),
-    ),
-    Policy("no wait", "errors", {"KIP-580/1": DEVIATES, "KIP-580/17": DEVIATES}, STORM, patch=retries(constant(20))),
-    Policy("unchanged", "then-success", {"KIP-580/6": PASS}),
-    Policy("never reset", "then-success", {"KIP-580/6": DEVIATES}, patch=never_reset),
-    Policy("unchanged", "two-partitions", {"KIP-580/5": PASS}),
-    Policy("counted per connection", "two-partitions", {"KIP-580/5": DEVIATES}, patch=per_connection),
-    Policy("unchanged", "new-leader", {"KIP-580/7": PASS}),
-    Policy("waits anyway", "new-leader", {"KIP-580/7": DEVIATES}, patch=waits_for_new_leader_too),
-    Policy("unchanged", "equal", {"KIP-580/4": PASS}),
-    Policy("grows anyway", "equal", {"KIP-580/4": DEVIATES}, patch=retries(exponential(200, 2000))),
-    Policy("unchanged", "above", {"KIP-580/3": PASS}),
-    Policy("waits the base", "above", {"KIP-580/3": DEVIATES}, patch=retries(constant(500))),
-    Policy("unchanged", "unknown-topic", {"KIP-580/8": PASS}),
-    Policy("constant", "unknown-topic", {"KIP-580/8": DEVIATES}, patch=retries(constant(RETRY_BASE_MS))),
-    Policy(
-        "no wait",
-        "unknown-topic",
-        {"KIP-580/8": DEVIATES},
-        STORM,
-        patch=retries(constant(20)),
-        hidden=frozenset({"KIP-580/8"}),
-    ),
-    Policy("at once", "unknown-topic", {"KIP-580/8": DEVIATES}, STORM, patch=retries(constant(1))),
-    Policy("unchanged", "throttled", {"KIP-13/20": PASS}),
-    Policy("ignores the throttle time", "throttled", {"KIP-13/20": DEVIATES}, patch=with_states(IgnoresThrottle)),
+    _of("errors", "linear", "580/1-", retries(linear(RETRY_BASE_MS))),
+    _of("errors", "no jitter", f"{_RIGHT_PRODUCE} 580/16-", retries(exponential(RETRY_BASE_MS, jitter=0))),
+    _of("errors", "multiplier 3", "580/1-", retries(exponential(RETRY_BASE_MS, multiplier=3))),
+    _of("errors", "base too small", "580/1- 580/16+", retries(exponential(RETRY_BASE_MS / 2))),
+    _of("errors", "base too large", "580/1-", retries(exponential(RETRY_BASE_MS * 3))),
+    _of("errors", "jitter after the maximum", "580/2-", retries(exponential(RETRY_BASE_MS, capped_first=True))),
+    _of("errors", "no wait", "580/1- 580/17-", retries(constant(20)), finds=STORM),
+    _of("then-success", "unchanged", "580/6+"),
+    _of("then-success", "never reset", "580/6-", never_reset),
+    _of("two-partitions", "unchanged", "580/5+"),
+    _of("two-partitions", "counted per connection", "580/5-", per_connection),
+    _of("new-leader", "unchanged", "580/7+"),
+    _of("new-leader", "waits anyway", "580/7-", waits_for_new_leader_too),
+    _of("equal", "unchanged", "580/4+"),
+    _of("equal", "grows anyway", "580/4-", retries(exponential(200, 2000))),
+    _of("above", "unchanged", "580/3+"),
+    _of("above", "waits the base", "580/3-", retries(constant(500))),
+    _of("unknown-topic", "unchanged", "580/8+"),
+    _of("unknown-topic", "constant", "580/8-", retries(constant(RETRY_BASE_MS))),
+    _of("unknown-topic", "no wait", "580/8-", retries(constant(20)), finds=STORM, hidden=frozenset({"KIP-580/8"})),
+    _of("unknown-topic", "at once", "580/8-", retries(constant(1)), finds=STORM),
+    _of("throttled", "unchanged", "13/20+"),
+    _of("throttled", "ignores the throttle time", "13/20-", with_states(IgnoresThrottle)),
 ]
 
-_IN_TIME = dict.fromkeys(("KIP-91/1", "KIP-91/2", "KIP-91/4", "KIP-91/5", "KIP-91/8"), PASS)
+_TIMEOUT = "delivery.timeout.ms"
 DELIVERING = [
-    Policy("unchanged", "mute", _IN_TIME),
-    Policy("gives up late", "mute", {"KIP-91/1": DEVIATES, "KIP-91/2": DEVIATES}, config={"delivery.timeout.ms": 9000}),
-    Policy("gives up early", "mute", {"KIP-91/2": DEVIATES}, config={"delivery.timeout.ms": 3000}),
-    Policy("retries too soon", "mute", {"KIP-91/4": DEVIATES}, config={"request.timeout.ms": 1000}),
-    Policy("closes the connection of an expired batch", "mute", {"KIP-91/5": DEVIATES}, patch=closes_what_expires),
-    Policy("gives up after three attempts", "errors", {"KIP-91/14": DEVIATES}, config={"retries": 2}),
-    Policy("unchanged", "retries", {"KIP-91/12": PASS}),
-    Policy("one more retry", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 4}),
-    Policy("one retry fewer", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 2}),
-    Policy("unchanged", "not-retriable", {"KIP-91/15": PASS}),
-    Policy("retries anything", "not-retriable", {"KIP-91/15": DEVIATES}, patch=retries_anything),
-    Policy("unchanged", "in-flight", {"KIP-91/7": PASS}),
-    Policy("two in flight", "in-flight", {"KIP-91/7": DEVIATES}, config={"max.in.flight.requests.per.connection": 2}),
-    Policy("unchanged", "config", {"KIP-91/9": PASS}),
-    Policy("accepts any configuration", "config", {"KIP-91/9": DEVIATES}, config={"delivery.timeout.ms": 20_000}),
-    Policy("unchanged", "outage", {"KIP-91/13": PASS}),
-    Policy("gives up early", "outage", {"KIP-91/13": DEVIATES}, config={"delivery.timeout.ms": 3000}),
-    Policy("unchanged", "long-throttle", {"KIP-91/16": PASS}),
-    Policy("stops the clock", "long-throttle", {"KIP-91/16": DEVIATES}, config={"delivery.timeout.ms": 60_000}),
-    Policy("unchanged", "late-answer", {"KIP-91/6": PASS}),
-    Policy("closes the connection", "late-answer", {"KIP-91/6": DEVIATES}, patch=closes_after_late_answers),
+    _of("mute", "unchanged", "91/1+ 91/2+ 91/4+ 91/5+ 91/8+"),
+    _of("mute", "gives up late", "91/1- 91/2-", config={_TIMEOUT: 9000}),
+    _of("mute", "gives up early", "91/2-", config={_TIMEOUT: 3000}),
+    _of("mute", "retries too soon", "91/4-", config={"request.timeout.ms": 1000}),
+    _of("mute", "closes the connection of an expired batch", "91/5-", closes_what_expires),
+    _of("errors", "gives up after three attempts", "91/14-", config={"retries": 2}),
+    _of("retries", "unchanged", "91/12+"),
+    _of("retries", "one more retry", "91/12-", config={"retries": 4}),
+    _of("retries", "one retry fewer", "91/12-", config={"retries": 2}),
+    _of("not-retriable", "unchanged", "91/15+"),
+    _of("not-retriable", "retries anything", "91/15-", retries_anything),
+    _of("in-flight", "unchanged", "91/7+"),
+    _of("in-flight", "two in flight", "91/7-", config={"max.in.flight.requests.per.connection": 2}),
+    _of("config", "unchanged", "91/9+"),
+    _of("config", "accepts any configuration", "91/9-", config={_TIMEOUT: 20_000}),
+    _of("outage", "unchanged", "91/13+"),
+    _of("outage", "gives up early", "91/13-", config={_TIMEOUT: 3000}),
+    _of("long-throttle", "unchanged", "91/16+"),
+    _of("long-throttle", "stops the clock", "91/16-", config={_TIMEOUT: 60_000}),
+    _of("late-answer", "unchanged", "91/6+"),
+    _of("late-answer", "closes the connection", "91/6-", closes_after_late_answers),
 ]
 
 POLICIES = [*RECONNECTING, *PRODUCING, *DELIVERING]
@@ -420,13 +365,11 @@ _DEFAULTS: Settings = {
     "retry.backoff.ms": RETRY_BASE_MS,
     "retry.backoff.max.ms": MAX_MS,
 }
+_RECONNECTS = ("closed", "after-versions", "lost", "silent", "two-brokers", "base-alone", "base-above-max")
 DEFAULT_PROFILE = [
+    *(_of(stage, "by default", "", settings=_DEFAULTS) for stage in _RECONNECTS),
     *(
-        Policy("by default", stage, {}, settings=_DEFAULTS)
-        for stage in ("closed", "after-versions", "lost", "silent", "two-brokers", "base-alone", "base-above-max")
-    ),
-    *(
-        Policy("by default", stage, {}, settings={"metadata.recovery.strategy": "rebootstrap"})
+        _of(stage, "by default", "", settings={"metadata.recovery.strategy": "rebootstrap"})
         for stage in sorted({policy.stage for policy in (*PRODUCING, *DELIVERING)})
     ),
 ]

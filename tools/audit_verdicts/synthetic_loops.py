@@ -23,35 +23,18 @@ from sluice.audit.subjects.driven import RunningTask
 from sluice.audit.subjects.subject import OnCallback
 from sluice.clock import LoopClock
 from sluice.protocol.apis import api_of
-from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
-from sluice.protocol.apis.heartbeat import HeartbeatRequest
-from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
+from tests.support.messages import request
 from tests.support.wire import error_codes, frame, read_response
 
 SEEDS_PER_PROGRAM = 1000  # all runs of a program have its rhythm
-METADATA = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
-LIST_OFFSETS = ListOffsetsRequest(
-    replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[ListOffsetsPartition(timestamp=-2)])]
-)
-INIT_PRODUCER_ID = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-FIND_COORDINATOR = FindCoordinatorRequest(key=GROUP)
-DESCRIBE = DescribeGroupsRequest(groups=[GROUP])
+METADATA = request("Metadata", topics=[{"name": TOPIC}])
+LIST_OFFSETS = request("ListOffsets", replica_id=-1, topics=[{"name": TOPIC, "partitions": [{"timestamp": -2}]}])
+INIT_PRODUCER_ID = request("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000)
+FIND_COORDINATOR = request("FindCoordinator", key=GROUP)
+DESCRIBE = request("DescribeGroups", groups=[GROUP])
 
 
 class Client:
@@ -69,19 +52,19 @@ class Client:
         """Wait, by default for the rhythm of this program."""
         await asyncio.sleep((self.every_s if seconds is None else seconds) + self.random.uniform(0, 0.003))
 
-    async def send(self, request: Message, version: int) -> Any:
+    async def send(self, message: Message, version: int) -> Any:
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, int(self._port))
-            await self.send(ApiVersionsRequest(), 0)
+            await self.send(request("ApiVersions"), 0)
         reader, writer = self._streams
-        writer.write(frame(request, version, client_id="loop"))
+        writer.write(frame(message, version, client_id="loop"))
         size = int.from_bytes(await reader.readexactly(4))
-        return read_response(memoryview(await reader.readexactly(size)), api_of(type(request)).key, version)
+        return read_response(memoryview(await reader.readexactly(size)), api_of(type(message)).key, version)
 
-    async def errors(self, request: Message, version: int) -> list[int]:
+    async def errors(self, message: Message, version: int) -> list[int]:
         """Send a request and return the error codes of the response."""
         try:
-            return error_codes(await self.send(request, version))
+            return error_codes(await self.send(message, version))
         except (OSError, EOFError):
             self.close()
             return [-1]
@@ -91,53 +74,42 @@ class Client:
             self._streams[1].close()
         self._streams = None
 
-    async def produce(self, topic_name: str = TOPIC) -> list[int]:
+    async def produce(self, topic: str = TOPIC) -> list[int]:
         """Send the next record, each with its own content."""
         self._sent += 1
-        data = PartitionProduceData(records=build_batch([Record(0, 0, None, b"%d" % self._sent)]))
-        topic = TopicProduceData(name=topic_name, partition_data=[data])
-        return await self.errors(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 3)
+        data = [{"records": build_batch([Record(0, 0, None, b"%d" % self._sent)])}]
+        topics = [{"name": topic, "partition_data": data}]
+        return await self.errors(request("Produce", acks=-1, timeout_ms=1000, topic_data=topics), 3)
 
     async def fetch(self) -> list[int]:
-        topic = FetchTopic(topic=TOPIC, partitions=[FetchPartition(fetch_offset=0, partition_max_bytes=1000)])
-        return await self.errors(FetchRequest(max_wait_ms=5, min_bytes=1, max_bytes=1000, topics=[topic]), 4)
+        topics = [{"topic": TOPIC, "partitions": [{"fetch_offset": 0, "partition_max_bytes": 1000}]}]
+        return await self.errors(request("Fetch", max_wait_ms=5, min_bytes=1, max_bytes=1000, topics=topics), 4)
 
     async def join(self) -> list[int]:
         """Join the group once, as its only member."""
-        protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
-        joined = await self.send(
-            JoinGroupRequest(
-                group_id=GROUP,
-                session_timeout_ms=10_000,
-                rebalance_timeout_ms=10_000,
-                member_id=self.member[0],
-                protocol_type="consumer",
-                protocols=protocols,
-            ),
-            2,
-        )
+        timeouts = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer"}
+        protocols = [{"name": "range", "metadata": b""}]
+        member_id, _ = self.member
+        joining = request("JoinGroup", group_id=GROUP, member_id=member_id, protocols=protocols, **timeouts)
+        joined = await self.send(joining, 2)
         if joined.error_code:
             return [joined.error_code]
         self.member = joined.member_id, joined.generation_id
-        own = SyncGroupRequestAssignment(member_id=self.member[0], assignment=b"")
-        request = SyncGroupRequest(
-            group_id=GROUP, generation_id=self.member[1], member_id=self.member[0], assignments=[own]
-        )
-        return await self.errors(request, 1)
+        own = [{"member_id": joined.member_id, "assignment": b""}]
+        return await self.errors(self._of_member("SyncGroup", assignments=own), 1)
 
     async def heartbeat(self) -> list[int]:
-        member_id, generation_id = self.member
-        return await self.errors(HeartbeatRequest(group_id=GROUP, generation_id=generation_id, member_id=member_id), 1)
+        return await self.errors(self._of_member("Heartbeat"), 1)
 
     async def commit(self) -> list[int]:
+        topics = [{"name": TOPIC, "partitions": [{"committed_offset": 1}]}]
         member_id, generation_id = self.member
-        topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[OffsetCommitRequestPartition(committed_offset=1)])
-        return await self.errors(
-            OffsetCommitRequest(
-                group_id=GROUP, generation_id_or_member_epoch=generation_id, member_id=member_id, topics=[topic]
-            ),
-            2,
-        )
+        member = {"group_id": GROUP, "member_id": member_id, "generation_id_or_member_epoch": generation_id}
+        return await self.errors(request("OffsetCommit", topics=topics, **member), 2)
+
+    def _of_member(self, api: str, **fields: Any) -> Message:
+        member_id, generation_id = self.member
+        return request(api, group_id=GROUP, generation_id=generation_id, member_id=member_id, **fields)
 
 
 Loop = Callable[[Client], Awaitable[None]]
@@ -149,33 +121,25 @@ async def forever(step: Callable[[], Awaitable[object]], client: Client) -> None
         await client.pause()
 
 
-def refreshes_after_failures(request: Message, version: int, pause_s: float = 0.02) -> Loop:
-    """Send `request` once after each failed record, whatever its response, and go on with the next record."""
-
-    async def loop(client: Client) -> None:
-        while True:
-            if await client.produce():
-                await client.pause(pause_s)
-                await client.errors(request, version)
-            await client.pause(0.08)
-
-    return loop
+async def refreshes_after_failures(client: Client) -> None:
+    """Refresh metadata once after each failed record, whatever the response, and go on with the next record."""
+    while True:
+        if await client.produce():
+            await client.pause(0.02)
+            await client.errors(METADATA, 1)
+        await client.pause(0.08)
 
 
-def refreshes_now_and_then(request: Message, version: int) -> Loop:
-    """Send `request` after every third record, whatever its response."""
-
-    async def loop(client: Client) -> None:
-        while True:
-            for _ in range(3):
-                await client.produce()
-                await client.pause(client.every_s / 3)
-            await client.errors(request, version)
-
-    return loop
+async def refreshes_now_and_then(client: Client) -> None:
+    """Refresh metadata after every third record, whatever the response."""
+    while True:
+        for _ in range(3):
+            await client.produce()
+            await client.pause(client.every_s / 3)
+        await client.errors(METADATA, 1)
 
 
-def looks_up_after_failures(join: bool) -> Callable[[Client], Awaitable[None]]:
+def looks_up_after_failures(join: bool) -> Loop:
     """Look up the coordinator, or rejoin, once after a failed heartbeat, whatever the response."""
 
     async def loop(client: Client) -> None:
@@ -190,24 +154,23 @@ def looks_up_after_failures(join: bool) -> Callable[[Client], Awaitable[None]]:
     return loop
 
 
-async def commits(client: Client) -> None:
-    await client.join()
-    await client.fetch()
-    await forever(client.commit, client)
+def repeats(step: Callable[[Client], Awaitable[object]]) -> Loop:
+    """Join the group, read once, and repeat a step of a member."""
+
+    async def loop(client: Client) -> None:
+        await client.join()
+        await client.fetch()
+        await forever(lambda: step(client), client)
+
+    return loop
 
 
-async def beats(client: Client) -> None:
-    await client.join()
-    await client.fetch()
-    await forever(client.heartbeat, client)
-
-
-def polls_after(request: Message, version: int) -> Loop:
+def polls_after(message: Message) -> Loop:
     """Look something up, and read records whatever the response."""
 
     async def loop(client: Client) -> None:
         while True:
-            await client.errors(request, version)
+            await client.errors(message, 1)
             await client.fetch()
             await client.pause()
 
@@ -232,23 +195,19 @@ async def sends_rarely(client: Client) -> None:
     await forever(client.produce, client)
 
 
-def retries(request: Message, version: int) -> Loop:
-    """Send `request` again after a constant wait until it succeeds, and then records.
+async def retries(client: Client) -> None:
+    """Refresh metadata again after a constant wait until it succeeds, and then send records.
 
     The wait is longer than the time from a success to the next failure, from which it could not be distinguished, and
     too short after the fourth failure.
     """
-
-    async def loop(client: Client) -> None:
-        client.every_s = 0.4 + client.every_s / 10
-        await client.produce()
-        while True:
-            if await client.produce():
-                while await client.errors(request, version):
-                    await client.pause()
-            await client.pause(0.08)
-
-    return loop
+    client.every_s = 0.4 + client.every_s / 10
+    await client.produce()
+    while True:
+        if await client.produce():
+            while await client.errors(METADATA, 1):
+                await client.pause()
+        await client.pause(0.08)
 
 
 @dataclass(frozen=True)
@@ -274,30 +233,21 @@ class LoopClient:
 
 _DEVIATES = frozenset({State.DEVIATES})
 _AFTER, _RHYTHM = "once after each failure of something else", "in the rhythm of the application"
+_HEARTBEATS: Mapping[str, Setting] = {"heartbeat.interval.ms": 3000}
 LOOPS = (
+    LoopClient(_AFTER, "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, refreshes_after_failures),
+    LoopClient(_RHYTHM, "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, refreshes_now_and_then),
+    LoopClient("constant retries", "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, retries, _DEVIATES),
+    LoopClient(_RHYTHM, "metadata-unknown-topic", "KIP-580/8", Kind.METADATA, refreshes_now_and_then),
+    LoopClient(_AFTER, "metadata-disconnect", "KIP-580/9", Kind.METADATA, refreshes_after_failures),
+    LoopClient(_AFTER, "coordinator-lookup-error", "KIP-580/10", Kind.FIND_COORDINATOR, looks_up_after_failures(False)),
+    LoopClient(_RHYTHM, "coordinator-lookup-error", "KIP-580/10", Kind.FIND_COORDINATOR, polls_after(FIND_COORDINATOR)),
+    LoopClient(_RHYTHM, "commit-error", "KIP-580/10", Kind.OFFSET_COMMIT, repeats(Client.commit)),
     LoopClient(
-        _AFTER, "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, refreshes_after_failures(METADATA, 1)
+        _RHYTHM, "heartbeat-error", "KIP-580/11", Kind.HEARTBEAT, repeats(Client.heartbeat), settings=_HEARTBEATS
     ),
-    LoopClient(
-        _RHYTHM, "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, refreshes_now_and_then(METADATA, 1)
-    ),
-    LoopClient(
-        "constant retries", "metadata-leader-not-available", "KIP-580/8", Kind.METADATA, retries(METADATA, 1), _DEVIATES
-    ),
-    LoopClient(_RHYTHM, "metadata-unknown-topic", "KIP-580/8", Kind.METADATA, refreshes_now_and_then(METADATA, 1)),
-    LoopClient(_AFTER, "metadata-disconnect", "KIP-580/9", Kind.METADATA, refreshes_after_failures(METADATA, 1)),
-    LoopClient(
-        _AFTER, "coordinator-lookup-error", "KIP-580/10", Kind.FIND_COORDINATOR, looks_up_after_failures(join=False)
-    ),
-    LoopClient(
-        _RHYTHM, "coordinator-lookup-error", "KIP-580/10", Kind.FIND_COORDINATOR, polls_after(FIND_COORDINATOR, 1)
-    ),
-    LoopClient(_RHYTHM, "commit-error", "KIP-580/10", Kind.OFFSET_COMMIT, commits),
-    LoopClient(
-        _RHYTHM, "heartbeat-error", "KIP-580/11", Kind.HEARTBEAT, beats, settings={"heartbeat.interval.ms": 3000}
-    ),
-    LoopClient(_AFTER, "join-error", "KIP-580/12", Kind.JOIN_GROUP, looks_up_after_failures(join=True)),
-    LoopClient(_RHYTHM, "list-offsets-error", "KIP-580/13", Kind.LIST_OFFSETS, polls_after(LIST_OFFSETS, 1)),
+    LoopClient(_AFTER, "join-error", "KIP-580/12", Kind.JOIN_GROUP, looks_up_after_failures(True)),
+    LoopClient(_RHYTHM, "list-offsets-error", "KIP-580/13", Kind.LIST_OFFSETS, polls_after(LIST_OFFSETS)),
     LoopClient(_RHYTHM, "init-producer-id-error", "KIP-580/14", Kind.INIT_PRODUCER_ID, starts_without_an_id),
     LoopClient(_RHYTHM, "admin-error", "KIP-580/15", Kind.ADMIN, describes),
     LoopClient(_RHYTHM, "reconnect-closed", "KIP-144/1", Kind.CONNECT, sends_rarely),

@@ -4,14 +4,18 @@ For every scenario, each step must be possible, each rule must hit, every partit
 no acknowledged record may be lost unless the scenario says so.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
 
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport
 from sluice.journal_events import AnyEvent, BrokerState, ConnectionClosed, GroupState, LeaderChange, Request, Throttle
 from sluice.protocol.errors import ErrorCode
 from tools.scenarios.workload import CONSUMER, PARTITIONS, PRODUCER, Observed
+
+E = TypeVar("E")
 
 
 @dataclass
@@ -24,28 +28,30 @@ class Seen:
     ended: float  # end of the scenario, monotonic
     journal: list[AnyEvent]
 
+    def events(self, kind: type[E]) -> list[E]:
+        return [one for one in self.journal if isinstance(one, kind)]
+
     def hits(self, rule_id: str) -> int:
         return sum(rule.hits for rule in self.report.rules if rule.id == rule_id)
 
     def requests(self, api: str, client_id: str, *, error: ErrorCode | None = None, broker: int | None = None) -> int:
         """Count these requests in the journal."""
         return sum(
-            isinstance(one, Request)
-            and one.api == api
+            one.api == api
             and one.client_id == client_id
             and (error is None or error in one.error_codes)
             and (broker is None or one.broker == broker)
-            for one in self.journal
+            for one in self.events(Request)
         )
 
     def leaders(self, topic: str, partition: int) -> list[int]:
         """Return the elected leaders of a partition, in order; -1 is none."""
-        changes = [one for one in self.journal if isinstance(one, LeaderChange)]
+        changes = self.events(LeaderChange)
         return [one.broker for one in changes if (one.topic, one.partition) == (topic, partition)]
 
     def lost_records(self) -> int:
         """Return the records lost by elections, according to the journal."""
-        return sum(one.lost_records for one in self.journal if isinstance(one, LeaderChange))
+        return sum(one.lost_records for one in self.events(LeaderChange))
 
 
 Check = Callable[[Seen], Iterator[str]]
@@ -90,8 +96,34 @@ def _at_least(what: str, count: float, least: float) -> Iterator[str]:
         yield f"{what}: expected at least {least:g}, got {count:g}"
 
 
+def _each(*checks: Check) -> Check:
+    return lambda seen: chain.from_iterable(check(seen) for check in checks)
+
+
+def _count(what: str, least: float, count: Callable[[Seen], float]) -> Check:
+    return lambda seen: _at_least(what, count(seen), least)
+
+
+def _hits(rule: str, least: int, what: str = "hits") -> Check:
+    return _count(what, least, lambda seen: seen.hits(rule))
+
+
+def _rejected(error: ErrorCode, least: int) -> Check:
+    """Check that Produce requests failed with an error."""
+    what = f"Produce responses with {error.name}"
+    return _count(what, least, lambda seen: seen.requests("Produce", PRODUCER, error=error))
+
+
+def _slowest(partition: int, least_s: float, what: str) -> Check:
+    return _count(f"slowest record of {what} [s]", least_s, lambda seen: seen.observed.slowest_s[partition])
+
+
+def _never(problem: str, holds: Callable[[Seen], bool]) -> Check:
+    return lambda seen: iter([problem] if holds(seen) else [])
+
+
 def _rolling_restart(seen: Seen) -> Iterator[str]:
-    stopped = [one.broker for one in seen.journal if isinstance(one, BrokerState) and one.state == "stopped"]
+    stopped = [one.broker for one in seen.events(BrokerState) if one.state == "stopped"]
     if stopped != [1, 2, 3]:
         yield f"brokers stopped: {stopped}"
     for partition in range(PARTITIONS):
@@ -102,8 +134,6 @@ def _leader_ping_pong(seen: Seen) -> Iterator[str]:
     leaders = seen.leaders("orders", 0)
     if leaders != [2, 1, 2, 1, 2]:
         yield f"leaders of orders-0 were {leaders}"
-    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 1)
 
 
 def _coordinator_loss(seen: Seen) -> Iterator[str]:
@@ -120,47 +150,9 @@ def _metadata_storm(seen: Seen) -> Iterator[str]:
         yield f"{requests} Metadata requests: the client does not back off"
 
 
-def _slow_broker(seen: Seen) -> Iterator[str]:
-    slowest = seen.observed.slowest_s
-    yield from _at_least("slowest record of broker 2 [s]", slowest[1], 0.2)
-    yield from _at_least("hits", seen.hits("slow"), 10)
-    if any(one.broker != 2 for one in seen.journal if isinstance(one, Request) and one.rule_id):
-        yield "another broker was also slow"
-
-
 def _flapping_listener(seen: Seen) -> Iterator[str]:
-    closed = [
-        one for one in seen.journal if isinstance(one, ConnectionClosed) and not one.by_client and one.broker == 1
-    ]
+    closed = [one for one in seen.events(ConnectionClosed) if not one.by_client and one.broker == 1]
     yield from _at_least("connections that broker 1 closed", len(closed), 4)
-
-
-def _produce_black_hole(seen: Seen) -> Iterator[str]:
-    yield from _at_least("slowest record of broker 1 [s]", seen.observed.slowest_s[0], 1.5)
-    if any(n % PARTITIONS != 0 for n in seen.observed.failed):
-        yield "records of other brokers failed"
-
-
-def _stale_leader(seen: Seen) -> Iterator[str]:
-    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 3)
-    if seen.leaders("orders", 0):
-        yield "the leader did move"
-
-
-def _isolated_leader(seen: Seen) -> Iterator[str]:
-    yield from _at_least("records lost", len(seen.observed.lost), 1)
-
-
-def _unclean_election(seen: Seen) -> Iterator[str]:
-    yield from _at_least("records lost", len(seen.observed.lost), 1)
-    yield from _at_least("lost records in the journal", seen.lost_records(), 1)
-    if {n % PARTITIONS for n in seen.observed.lost} != {0}:
-        yield "records of other partitions than orders-0 were lost"
-
-
-def _slow_election(seen: Seen) -> Iterator[str]:
-    yield from _at_least("slowest record of orders-0 [s]", seen.observed.slowest_s[0], 2.5)
 
 
 def _reconnect_storm(seen: Seen) -> Iterator[str]:
@@ -170,39 +162,14 @@ def _reconnect_storm(seen: Seen) -> Iterator[str]:
         yield f"{seen.hits('not-let-in')} connections: clients do not back off"
 
 
-def _expired_delivery(seen: Seen) -> Iterator[str]:
-    failed = seen.observed.failed
-    yield from _at_least("expired records", sum(name == "_MSG_TIMED_OUT" for name in failed.values()), 10)
-    if {n % PARTITIONS for n in failed} - {0}:
-        yield "records of other partitions also expired"
-
-
-def _quota_squeeze(seen: Seen) -> Iterator[str]:
-    throttled = [one for one in seen.journal if isinstance(one, Throttle) and one.client_id == PRODUCER]
-    yield from _at_least("throttled", len(throttled), 1)
-
-
 def _group_rebalance_loop(seen: Seen) -> Iterator[str]:
-    states = [one.after for one in seen.journal if isinstance(one, GroupState)]
+    states = [one.after for one in seen.events(GroupState)]
     yield from _at_least("JoinGroup", seen.requests("JoinGroup", CONSUMER), 3)
     yield from _at_least("times the group was stable", states.count("Stable"), 3)
 
 
-def _lost_acknowledgements(seen: Seen) -> Iterator[str]:
-    yield from _at_least("acknowledgements lost", seen.hits("hung-up"), 3)
-
-
-def _torn_responses(seen: Seen) -> Iterator[str]:
-    yield from _at_least("torn responses", seen.hits("torn"), 3)
-
-
-def _too_few_replicas(seen: Seen) -> Iterator[str]:
-    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_ENOUGH_REPLICAS)
-    yield from _at_least("Produce responses with NOT_ENOUGH_REPLICAS", rejected, 1)
-
-
 def _throttle_storm(seen: Seen) -> Iterator[str]:
-    throttled = [one for one in seen.journal if isinstance(one, Request) and one.throttle_time_ms == 300]
+    throttled = [one for one in seen.events(Request) if one.throttle_time_ms == 300]
     yield from _at_least("responses with a throttle time", len(throttled), 10)
     for client_id in (PRODUCER, CONSUMER):
         yield from _at_least(
@@ -217,72 +184,89 @@ def _poisoned_partition(seen: Seen) -> Iterator[str]:
     yield from _at_least("records of other partitions", behind.count(0), behind.count(1))
 
 
-def _duplicate_deliveries(seen: Seen) -> Iterator[str]:
-    yield from _at_least("records in the log twice", seen.observed.doubled, 1)
-
-
 def _garbled_answers(seen: Seen) -> Iterator[str]:
     for rule in ("garbage", "mixed-up"):
         yield from _at_least(f"answers {rule}", seen.hits(rule), 1)
-    left = [one for one in seen.journal if isinstance(one, ConnectionClosed) and one.client_id == CONSUMER]
+    left = [one for one in seen.events(ConnectionClosed) if one.client_id == CONSUMER]
     yield from _at_least("connections closed by the consumer", sum(one.by_client for one in left), 1)
-
-
-def _disk_full(seen: Seen) -> Iterator[str]:
-    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.KAFKA_STORAGE_ERROR)
-    yield from _at_least("Produce responses with KAFKA_STORAGE_ERROR", rejected, 1)
-    yield from _at_least("slowest record of orders-0 [s]", seen.observed.slowest_s[0], 2.5)
-
-
-def _slow_disk(seen: Seen) -> Iterator[str]:
-    yield from _at_least("hits", seen.hits("slow-disk"), 10)
-    yield from _at_least("slowest record of broker 2 [s]", seen.observed.slowest_s[1], 0.05)
-
-
-def _silent_accept(seen: Seen) -> Iterator[str]:
-    yield from _at_least("silent connections", seen.hits("silence"), 1)
-    yield from _at_least("slowest record of broker 1 [s]", seen.observed.slowest_s[0], 1.5)
-
-
-def _stale_metadata(seen: Seen) -> Iterator[str]:
-    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 2)
-    yield from _at_least("slowest record of orders-0 [s]", seen.observed.slowest_s[0], 2)
-
-
-def _empty_metadata(seen: Seen) -> Iterator[str]:
-    yield from _at_least("empty Metadata responses", seen.hits("empty"), 2)
 
 
 _AT_LEAST_ONCE = {"enable.idempotence": False}
 _ACKS_1 = {"enable.idempotence": False, "acks": 1}
+_LOST = _count("records lost", 1, lambda seen: len(seen.observed.lost))
+
+
+def _others(numbers: Iterable[int]) -> bool:
+    """Return whether records of other partitions than orders-0 are among these."""
+    return any(number % PARTITIONS for number in numbers)
+
 
 CLAIMS = {
     "coordinator-loss": Claim(_coordinator_loss),
-    "disk-full": Claim(_disk_full),
-    "duplicate-deliveries": Claim(_duplicate_deliveries, _AT_LEAST_ONCE),
-    "empty-metadata": Claim(_empty_metadata),
-    "expired-delivery": Claim(_expired_delivery, {**_AT_LEAST_ONCE, "message.timeout.ms": 2000}, fails=True),
+    "disk-full": Claim(_each(_rejected(ErrorCode.KAFKA_STORAGE_ERROR, 1), _slowest(0, 2.5, "orders-0"))),
+    "duplicate-deliveries": Claim(
+        _count("records in the log twice", 1, lambda seen: seen.observed.doubled), _AT_LEAST_ONCE
+    ),
+    "empty-metadata": Claim(_hits("empty", 2, "empty Metadata responses")),
+    "expired-delivery": Claim(
+        _each(
+            _count("expired records", 10, lambda seen: list(seen.observed.failed.values()).count("_MSG_TIMED_OUT")),
+            _never("records of other partitions also expired", lambda seen: _others(seen.observed.failed)),
+        ),
+        {**_AT_LEAST_ONCE, "message.timeout.ms": 2000},
+        fails=True,
+    ),
     "flapping-listener": Claim(_flapping_listener),
     "garbled-answers": Claim(_garbled_answers),
     "group-rebalance-loop": Claim(_group_rebalance_loop),
-    "isolated-leader": Claim(_isolated_leader, _ACKS_1),
-    "leader-ping-pong": Claim(_leader_ping_pong),
-    "lost-acknowledgements": Claim(_lost_acknowledgements),
+    "isolated-leader": Claim(_LOST, _ACKS_1),
+    "leader-ping-pong": Claim(_each(_leader_ping_pong, _rejected(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1))),
+    "lost-acknowledgements": Claim(_hits("hung-up", 3, "acknowledgements lost")),
     "metadata-storm": Claim(_metadata_storm),
     "poisoned-partition": Claim(_poisoned_partition),
-    "produce-black-hole": Claim(_produce_black_hole),
-    "quota-squeeze": Claim(_quota_squeeze),
+    "produce-black-hole": Claim(
+        _each(
+            _slowest(0, 1.5, "broker 1"),
+            _never("records of other brokers failed", lambda seen: _others(seen.observed.failed)),
+        )
+    ),
+    "quota-squeeze": Claim(
+        _count("throttled", 1, lambda seen: sum(one.client_id == PRODUCER for one in seen.events(Throttle)))
+    ),
     "reconnect-storm": Claim(_reconnect_storm),
     "rolling-restart": Claim(_rolling_restart),
-    "silent-accept": Claim(_silent_accept),
-    "slow-broker": Claim(_slow_broker),
-    "slow-disk": Claim(_slow_disk),
-    "slow-election": Claim(_slow_election),
-    "stale-leader": Claim(_stale_leader),
+    "silent-accept": Claim(_each(_hits("silence", 1, "silent connections"), _slowest(0, 1.5, "broker 1"))),
+    "slow-broker": Claim(
+        _each(
+            _slowest(1, 0.2, "broker 2"),
+            _hits("slow", 10),
+            _never(
+                "another broker was also slow",
+                lambda seen: any(one.broker != 2 and one.rule_id for one in seen.events(Request)),
+            ),
+        )
+    ),
+    "slow-disk": Claim(_each(_hits("slow-disk", 10), _slowest(1, 0.05, "broker 2"))),
+    "slow-election": Claim(_slowest(0, 2.5, "orders-0")),
+    "stale-leader": Claim(
+        _each(
+            _rejected(ErrorCode.NOT_LEADER_OR_FOLLOWER, 3),
+            _never("the leader did move", lambda seen: bool(seen.leaders("orders", 0))),
+        )
+    ),
     "throttle-storm": Claim(_throttle_storm),
-    "stale-metadata": Claim(_stale_metadata),
-    "too-few-replicas": Claim(_too_few_replicas),
-    "torn-responses": Claim(_torn_responses),
-    "unclean-election": Claim(_unclean_election, _ACKS_1),
+    "stale-metadata": Claim(_each(_rejected(ErrorCode.NOT_LEADER_OR_FOLLOWER, 2), _slowest(0, 2, "orders-0"))),
+    "too-few-replicas": Claim(_rejected(ErrorCode.NOT_ENOUGH_REPLICAS, 1)),
+    "torn-responses": Claim(_hits("torn", 3, "torn responses")),
+    "unclean-election": Claim(
+        _each(
+            _LOST,
+            _count("lost records in the journal", 1, Seen.lost_records),
+            _never(
+                "records of other partitions than orders-0 were lost",
+                lambda seen: _others(seen.observed.lost) or not seen.observed.lost,
+            ),
+        ),
+        _ACKS_1,
+    ),
 }
