@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sluice.broker.exchange.registry import HANDLERS
-from tools.docs.reference.kafka_apis import KAFKA_APIS
+from tools.docs.reference.kafka_apis import kafka_apis
 from tools.docs.tables import table
 
 PAGE = Path(__file__).parents[3] / "docs/reference/api-coverage.md"
@@ -21,16 +21,13 @@ does.
 
 def page() -> str:
     """Return the whole page."""
-    served = [
-        [str(api.api_key), api.name, versions_of(api.api_key), api.versions.replace("-", " to ")]
-        for api in KAFKA_APIS
-        if not api.not_served
-    ]
-    missing = [
-        [str(api.api_key), api.name, api.versions.replace("-", " to "), api.not_served]
-        for api in KAFKA_APIS
-        if api.not_served
-    ]
+    served, missing = [], []
+    for key, name, versions, not_served in kafka_apis():
+        kafkas = versions.replace("-", " to ")
+        if not_served:
+            missing.append([str(key), name, kafkas, not_served])
+        else:
+            served.append([str(key), name, versions_of(key), kafkas])
     parts = [
         _HEAD,
         f"## Served: {len(served)} APIs\n",
