@@ -3,9 +3,9 @@
 import asyncio
 import gc
 import logging
-import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -98,7 +98,24 @@ def _executed(program: Program, schedule: Schedule, options: Options) -> Outcome
     except (DeadlockError, RunawayError) as error:
         if not held:
             return Outcome(str(error))
+    finally:
+        _close(asyncio.all_tasks(loop))
     return held[0]
+
+
+def _close(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    """Close the coroutines of tasks that the loop could not end: of clients that retry without a wait, for example.
+
+    What they do then is no result of the run. No method of the abstract loop works; without one, aiokafka would make a
+    loop that nobody closes. A coroutine that it is to run is not awaited.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        asyncio._set_running_loop(asyncio.AbstractEventLoop())  # type: ignore[abstract]
+        for task in tasks:
+            with suppress(Exception, asyncio.CancelledError):
+                task.get_coro().close()
+        asyncio._set_running_loop(None)
 
 
 async def _run(program: Program, schedule: Schedule, options: Options, held: list[Outcome]) -> None:
@@ -108,12 +125,14 @@ async def _run(program: Program, schedule: Schedule, options: Options, held: lis
     try:
         async with Broker(options.brokers, config=_config(options), seed=options.seed) as broker:
             run = Run(broker, lambda host: order.start_host(host, network), dict(schedule.sizes))
-            order.apply(loop, run)
-            hits = run.inject(schedule.injections)
-            error = await _error_of(program, run, options.invariants)
-            missed = [each for each, has_hit in zip(schedule.injections, hits, strict=True) if not has_hit()]
-            held.append(_outcome(run, error, missed, schedule))
-            await run.end()
+            try:
+                order.apply(loop, run)
+                hits = run.inject(schedule.injections)
+                error = await _error_of(program, run, options.invariants)
+                missed = [each for each, has_hit in zip(schedule.injections, hits, strict=True) if not has_hit()]
+                held.append(_outcome(run, error, missed, schedule))
+            finally:
+                await run.end()
     finally:
         loop.resume_all()
         network.abort()
@@ -194,20 +213,13 @@ def _one_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        # Coroutines of killed applications end here. They fail, as no method of this loop works; without one, aiokafka
-        # would make a loop that nobody closes.
-        reported, sys.unraisablehook = sys.unraisablehook, _ignore
-        asyncio._set_running_loop(asyncio.AbstractEventLoop())  # type: ignore[abstract]
-        gc.collect(0)
-        gc.collect(1)  # what they have kept until then
-        asyncio._set_running_loop(None)
-        sys.unraisablehook = reported
+        with warnings.catch_warnings():
+            # An application that is killed closes nothing.
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect(0)
+            gc.collect(1)  # what they have kept until then
         if was_enabled:
             gc.enable()
-
-
-def _ignore(_error: object) -> None:
-    """Report nothing."""
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class Processes:
         return [host for host, task in tasks.items() if not task.done() and not self._loop.is_paused(host)]
 
     def end(self) -> None:
-        """Start no instance any more."""
+        """Start and end no instance any more: the loop cancels what is left, which a killed host would not run."""
         self._applications.clear()
 
     def tasks_of(self, host: str) -> list[str]:
@@ -132,13 +132,15 @@ class Processes:
 
     def _exit(self, host: str) -> None:
         """End a process, also what its client has left running, and start the next one."""
+        if not self._applications:
+            return
         self._loop.kill(host)
         testing.network().reset(host)
         testing.network().partition(host)
         self._loop.call_later(_RESTART_S, partial(self._start, _name_of(host)))
 
     def _start(self, name: str) -> None:
-        if self._is_stopping:
+        if self._is_stopping or name not in self._applications:
             return
         self._numbers[name] += 1
         host = f"{name}-{self._numbers[name]}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import warnings
 from contextlib import suppress
 from functools import partial
 
@@ -243,6 +244,78 @@ def test_no_application_is_restarted_after_the_run() -> None:
 
     assert execute(program, Schedule(), Options()).error == ""
     assert started == ["cancelled", "other"]
+
+
+async def _request() -> None:
+    """Stand for a request of a client, which takes no time."""
+    await asyncio.sleep(0)
+
+
+async def _ends_in_a_task() -> None:
+    await asyncio.wait([asyncio.get_running_loop().create_task(_request())])
+
+
+async def _never_ends(run: Run) -> None:
+    """Retry without a wait, until the coroutine is closed."""
+
+    async def application() -> None:
+        while True:
+            try:
+                while True:
+                    await _request()
+            except asyncio.CancelledError:
+                continue
+            finally:
+                await _ends_in_a_task()
+
+    run.start(application)
+    await asyncio.Event().wait()
+
+
+async def _is_ended_while_it_closes(run: Run) -> None:
+    async def client() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            try:
+                await asyncio.sleep(5)  # longer than the application
+            finally:
+                await _ends_in_a_task()
+
+    async def application() -> None:
+        clients = [asyncio.create_task(client())]
+        try:
+            await asyncio.wait(clients)
+        finally:
+            await asyncio.sleep(2)
+
+    run.start(application)
+    await asyncio.sleep(1)
+    run.processes.cancel("app-1")
+
+
+@pytest.mark.parametrize("program", [_never_ends, _is_ended_while_it_closes], ids=["never ends", "closes"])
+def test_no_warning_is_shown_of_coroutines_that_the_end_of_a_run_has_closed(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.explore.execution._MOST_TURNS", 10_000)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        execute(program, Schedule(), Options())
+    assert [*map(str, shown)] == []
+
+
+def test_warning_of_the_programs_own_coroutine_is_shown() -> None:
+    async def program(run: Run) -> None:
+        async def application() -> None:
+            _request()  # type: ignore[unused-coroutine]
+            await asyncio.Event().wait()
+
+        run.start(application)
+        await asyncio.sleep(1)
+
+    with pytest.warns(RuntimeWarning, match="coroutine '_request' was never awaited"):
+        execute(program, Schedule(), Options())
 
 
 def test_a_program_that_lets_no_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
