@@ -105,7 +105,10 @@ KINDS: Mapping[str, Kind] = {
         needs="member",
     ),
     "leader-moved": Kind(
-        "is handled after the leader has moved", _RECORDS, Error("NOT_LEADER_OR_FOLLOWER"), events.move_leader
+        "is handled after the leader has moved",
+        _RECORDS | {"ListOffsets"},
+        Error("NOT_LEADER_OR_FOLLOWER"),
+        events.move_leader,
     ),
     "coordinator-moved": Kind(
         "is handled after its coordinator has moved",

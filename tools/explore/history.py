@@ -81,8 +81,15 @@ FINDINGS = {
         "writes",
         "0.12.0",
         "0.13.0",
-        "WaitTimeoutError: after 600 s, the condition is not true",
+        "WaitTimeoutError: after 240 s, the condition is not true",
         ["broker-lost shop EndTxn 1"],
+    ),
+    "a reset of positions does not look for the leader": Finding(
+        "consumes",
+        "0.14.0",
+        "",
+        "AtLeastOnce: orders-0 offset 0 (b'0') was not processed",
+        ["leader-moved shop ListOffsets 1"],
     ),
     "stop raises CancelledError": Finding(
         "jobs", "0.14.0", "", "shop-1 was cancelled by its own code", ["broker-killed shop Fetch 1"]

@@ -10,14 +10,19 @@ from aiokafka.errors import KafkaError
 
 from sluice.explore import AtLeastOnce, Invariant, NoCommitAhead, NoDuplicates, Run
 
+from .own_programs import Contents
+
 Application = Callable[[], Coroutine[Any, Any, None]]
 
 _PARTITIONS = 2
 _RECORDS = 6
 _RESTART_S = 1.0
 _IDLE_S = 30.0  # longer than a rebalance after a failure
+_WITHIN_S = 240.0  # after three pauses of 50 s, and a rebalance after each
 _WORK_S = 0.01
-_BETWEEN_S = 0.3  # between two transactions
+_SENT = 24
+_AT_ONCE = 4
+_BETWEEN_S = 0.3  # between transactions, or what is sent at once
 _JOB_EVERY_S = 5.0
 _JOB_WAITS_MS = 1000  # for more records, before the job ends
 
@@ -68,10 +73,10 @@ def _member(run: Run) -> Any:
 async def _ordered(run: Run) -> None:
     """Send orders at the start and after a pause; return when all are processed."""
     await run.broker.client().send("orders", *map(str, range(_RECORDS)))
-    await run.wait_for(lambda: len(run.processed_records) == _RECORDS)
+    await run.wait_for(lambda: len(run.processed_records) == _RECORDS, within_s=_WITHIN_S)
     await asyncio.sleep(_IDLE_S)
     await run.broker.client().send("orders", *map(str, range(_RECORDS)))
-    await run.wait_for(lambda: len(run.processed_records) == 2 * _RECORDS)
+    await run.wait_for(lambda: len(run.processed_records) == 2 * _RECORDS, within_s=_WITHIN_S)
 
 
 async def _consumes(run: Run) -> None:
@@ -124,7 +129,7 @@ async def _billed(run: Run, application: Application) -> None:
 
     run.start(_supervised(application), "shop")
     run.start(_supervised(reader), "reader")
-    await run.wait_for(lambda: len(billed) == _RECORDS)
+    await run.wait_for(lambda: len(billed) == _RECORDS, within_s=_WITHIN_S)
 
 
 def _producer(run: Run) -> Any:
@@ -163,11 +168,43 @@ async def _copies(run: Run) -> None:
     await _billed(run, shop)
 
 
+async def _sends(run: Run) -> None:
+    """Send bills without a transaction, several at once, each of them once."""
+    await run.broker.cluster.create_topic("bills", partitions=_PARTITIONS)
+    sent = asyncio.Event()
+
+    async def shop() -> None:
+        bootstrap = run.broker.bootstrap
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="shop", enable_idempotence=True)
+        async with _started(producer):
+            for start in range(0, _SENT, _AT_ONCE):
+                sending = [
+                    await producer.send("bills", b"%d" % number, partition=number % _PARTITIONS)
+                    for number in range(start, start + _AT_ONCE)
+                ]
+                await asyncio.gather(*sending)
+                await asyncio.sleep(_BETWEEN_S)
+        sent.set()
+
+    run.start(shop, "shop")
+    await run.wait_for(sent.is_set, within_s=_WITHIN_S)
+
+
 _OF_ORDERS = (AtLeastOnce("orders"), NoCommitAhead("orders"))
 
 PROGRAMS = {
     "consumes": Program(_consumes, _OF_ORDERS),
     "jobs": Program(_reads_in_jobs, _OF_ORDERS),
+    # Another instance sends all again.
+    "sends": Program(
+        _sends,
+        [
+            Contents(
+                "bills", [[b"%d" % each for each in range(index, _SENT, _PARTITIONS)] for index in range(_PARTITIONS)]
+            )
+        ],
+        needless=("kill-before", "kill-after", "cancelled", "second-instance"),
+    ),
     # Two instances with one transactional id fence each other.
     "writes": Program(_writes, needless=("second-instance",)),
     # Nor do brokers know whether a member commits offsets that another one has now: aiokafka sends no generation.

@@ -34,6 +34,7 @@ RECEIVES = {
 }
 IN_A_CELL = {
     ("leader-moved", "Fetch"): "FENCED_LEADER_EPOCH",
+    ("leader-moved", "ListOffsets"): "FENCED_LEADER_EPOCH",
     ("producer-fenced", "AddOffsetsToTxn"): "PRODUCER_FENCED",
     ("producer-fenced", "AddPartitionsToTxn"): "PRODUCER_FENCED",
     ("producer-fenced", "EndTxn"): "INVALID_TXN_STATE",

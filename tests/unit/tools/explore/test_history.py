@@ -39,6 +39,12 @@ CHANGES = {
         "contextlib.nullcontext()",
     ),
     "#1134": Change(BaseHandler, "do", "self.handle_error()", "self._default_backoff"),
+    "a reset of positions does not look for the leader": Change(
+        Fetcher,
+        "_update_fetch_positions",
+        'log.error("Failed fetch offsets from %s: %s", node_id, err)',
+        "self._client.force_metadata_update()",
+    ),
     "stop raises CancelledError": Change(
         Fetcher, "close", "await x", "with contextlib.suppress(asyncio.CancelledError): await x"
     ),
