@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sluice.broker.security.acl.acl import Acl
 from tests.support.access import TABLE, Need
-from tools.docs.tables import put
+from tools.docs.tables import put, table
 
 PAGE = Path(__file__).parents[3] / "docs" / "acls.md"
 _MARKS = ("<!-- permissions, generated from tests/support/access.py: begin -->", "<!-- permissions: end -->")
@@ -16,15 +16,15 @@ def page_with_table(text: str) -> str:
 
 
 def _table() -> str:
-    lines = ["| request | required permission | error without it |", "| --- | --- | --- |"]
+    rows = []
     for access in TABLE:
         request = f"{access.api} {access.use}".strip()
         for need in access.needs:
-            lines.append(f"| {request} | {' or '.join(map(_words, need.anyone))} | {_outcome(need)} |")
+            rows.append([request, " or ".join(map(_words, need.anyone)), _outcome(need)])
             request = ""
         if not access.needs:
-            lines.append(f"| {request} | nothing | |")
-    return "\n".join(lines)
+            rows.append([request, "nothing", ""])
+    return table(["request", "required permission", "error without it"], rows)
 
 
 def _words(entry: Acl) -> str:

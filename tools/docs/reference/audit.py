@@ -6,7 +6,7 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
 from sluice.audit.report.quotations import kip_texts
 from sluice.audit.report.words import in_order
-from tools.docs.tables import put
+from tools.docs.tables import code, put, table
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 _PROBES = ("<!-- probes, generated from sluice/audit/probes: begin -->", "<!-- probes: end -->")
@@ -27,25 +27,19 @@ def page_with_tables(text: str) -> str:
 
 def _probes() -> str:
     rows = [
-        f"| `{probe.name}` | {probe.role} | {probe.what} | {' '.join(in_order(probe.statements))} |"
-        for probe in PROBES.values()
+        [code(probe.name), probe.role, probe.what, " ".join(in_order(probe.statements))] for probe in PROBES.values()
     ]
-    return "\n".join(["| probe | role | injected failure | statements |", "|---|---|---|---|", *rows])
+    return table(["probe", "role", "injected failure", "statements"], rows)
 
 
 def _statements() -> str:
     rows = [
-        f"| {statement} | {STATEMENTS[statement].text} | {_escaped(kip_texts()[statement].in_words)} |"
+        [statement, STATEMENTS[statement].text, kip_texts()[statement].in_words.replace("*", r"\*")]
         for statement in in_order(kip_texts())
     ]
-    return "\n".join(["| statement | text | the KIP, and Kafka's client |", "|---|---|---|", *rows])
-
-
-def _escaped(text: str) -> str:
-    return text.replace("*", r"\*")
+    return table(["statement", "text", "the KIP, and Kafka's client"], rows)
 
 
 def _unobservable() -> str:
     found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
-    rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
-    return "\n".join(["| statement | text | reason |", "|---|---|---|", *rows])
+    return table(["statement", "text", "reason"], [[one.id, one.text, one.unobservable] for one in found])

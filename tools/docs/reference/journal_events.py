@@ -9,7 +9,7 @@ from sluice.broker.journal.returned import RETURNED
 from sluice.broker.journal.sent import SENT
 from sluice.journal_events import KINDS, ClientEvent, Event, FetchedRecords, ProducedBatch, TopicPartition
 from sluice.protocol.apis import API_KEYS
-from tools.docs.tables import put
+from tools.docs.tables import code, put, table
 
 PAGE = Path(__file__).parents[3] / "docs" / "journal.md"
 _MARKS = ("<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->")
@@ -26,27 +26,23 @@ def page_with_table(text: str) -> str:
         _section("`fetched` of a partition", FetchedRecords),
         _fields(),
     ]
-    return put(_MARKS, "\n\n".join(parts), text)
+    return put(_MARKS, "\n\n".join(map(str.strip, parts)), text)
 
 
 def _fields() -> str:
     """Return the fields in `sent` and `returned` by API."""
-    lines = ["### `sent` and `returned` of a request", "", "| API | `sent` | `returned` |", "|---|---|---|"]
-    for api_key in sorted({*SENT, *RETURNED}):
-        sent = ", ".join(f"`{name}`" for name in SENT[api_key].names) if api_key in SENT else ""
-        returned = ", ".join(f"`{name}`" for name in RETURNED[api_key].names) if api_key in RETURNED else ""
-        lines.append(f"| {API_KEYS[api_key].name} | {sent} | {returned} |")
-    return "\n".join(lines)
+    rows = []
+    for key in sorted({*SENT, *RETURNED}):
+        names = [fields[key].names if key in fields else () for fields in (SENT, RETURNED)]
+        rows.append([API_KEYS[key].name, *(", ".join(map(code, each)) for each in names)])
+    return "### `sent` and `returned` of a request\n\n" + table(["API", "`sent`", "`returned`"], rows)
 
 
 def _section(title: str, kind: type[msgspec.Struct]) -> str:
     about, descriptions = _docstring(kind)
     own = inspect.get_annotations(kind)
-    lines = [f"### {title}", "", about]
-    if descriptions:
-        lines += ["", "| field | type | description |", "|---|---|---|"]
-        lines += [f"| `{name}` | {_type(own[name])} | {description} |" for name, description in descriptions.items()]
-    return "\n".join(lines)
+    rows = [[code(name), _type(own[name]), description] for name, description in descriptions.items()]
+    return f"### {title}\n\n{about}\n\n{table(['field', 'type', 'description'], rows) if rows else ''}"
 
 
 def _type(annotation: object) -> str:

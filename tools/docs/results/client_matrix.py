@@ -8,6 +8,7 @@ import pytest
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import Driver
 from tests.clients.scenarios import AREAS, SCENARIOS
+from tools.docs.tables import line
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "clients.md"
@@ -52,10 +53,6 @@ def rows(results: Results) -> list[list[str]]:
         ]
         for scenario in SCENARIOS
     ]
-
-
-def line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 def render(results: Results, versions: Mapping[str, str]) -> str:

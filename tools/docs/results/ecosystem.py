@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.docs.tables import line
+
 PAGE = Path(__file__).parents[3] / "docs" / "compatibility" / "tools.md"
 HEAD = """# Tools
 
@@ -46,10 +48,6 @@ producer or consumer:
 
 `tests/ecosystem/apicurio/Orders.java` is a complete example. Karapace has no release on PyPI, and is not tested.
 """
-
-
-def line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 def rows_of(page: str) -> dict[str, dict[str, str]]:

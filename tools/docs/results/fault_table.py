@@ -9,7 +9,7 @@ from tests.clients.fault_cases import CASES
 from tests.clients.fault_clients import FAULT_CLIENTS
 from tests.clients.fault_runs import Case, Found
 from tests.clients.fault_settings import SETTINGS
-from tools.docs.results.client_matrix import line
+from tools.docs.tables import line
 
 DOES_NOT_RECOVER = "**does not recover**"
 SETTINGS_HEAD = """The clients run with these settings, most of them timeouts shorter than the defaults. Some cases add
