@@ -6,12 +6,14 @@ The jars are those of `python -m tools.clients.build kafka-broker`.
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.certificates import certificates
 from tests.support.ports import free_ports
+from tests.support.wire import WireClient
 from tools.clients.built import BUILT, missing
 
 BUILD = "kafka-broker"
@@ -33,6 +35,7 @@ PROPERTIES = (
     "share.coordinator.state.topic.min.isr=1",
     "group.initial.rebalance.delay.ms=0",
 )
+_METADATA_VERSION = 9
 _LOGIN_MODULES = "org.apache.kafka.common.security"
 
 
@@ -94,11 +97,14 @@ class ApacheKafka:
         self.start()
 
     def start(self) -> None:
-        """Start all brokers, and wait until they listen."""
+        """Start all brokers, and wait until each of them can name all others to clients.
+
+        A broker listens before it is registered and unfenced, and before it knows that the others are.
+        """
         for node in self.addresses:
             self._launch(node)
         for node in self.addresses:
-            self._wait_until_ready(node)
+            self._wait(node, self._names_all)
 
     def stop(self, *, kill: bool = False) -> None:
         """Stop all brokers, the controller last, so that the others can leave."""
@@ -121,7 +127,7 @@ class ApacheKafka:
             self.addresses[node] = f"{self._host}:{port}"
             self._configure(node)
         self._launch(node)
-        self._wait_until_ready(node)
+        self._wait(node, self._listens)
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes.values()]
@@ -177,18 +183,30 @@ class ApacheKafka:
         command = ["java", *_JVM, "-cp", str(BUILT / BUILD / "lib" / "*"), main, *map(str, arguments)]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)  # type: ignore[call-overload,no-any-return]  # log is a file
 
-    def _wait_until_ready(self, node: int) -> None:
-        host, _, port = self.addresses[node].rpartition(":")
+    def _wait(self, node: int, is_ready: Callable[[int], bool]) -> None:
         end = time.monotonic() + _START_TIMEOUT_S
-        while True:
-            try:
-                socket.create_connection((host, int(port)), 1).close()
-            except OSError:
-                has_failed = self._processes[node].poll() is not None or time.monotonic() > end
-                assert not has_failed, f"Kafka did not start: {self._log(node).read_text()}"
-                time.sleep(0.1)
-            else:
-                return
+        while not is_ready(node):
+            has_failed = self._processes[node].poll() is not None or time.monotonic() > end
+            assert not has_failed, f"Kafka did not start: {self._log(node).read_text()}"
+            time.sleep(0.1)
+
+    def _listens(self, node: int) -> bool:
+        host, _, port = self.addresses[node].rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def _names_all(self, node: int) -> bool:
+        """Return whether a broker's Metadata has all brokers. It omits those that are not registered, or are fenced."""
+        port = self._internal_ports.get(node)
+        try:
+            with WireClient(f"127.0.0.1:{port}" if port else self.addresses[node]) as client:
+                named = client.call(MetadataRequest(topics=[]), _METADATA_VERSION).brokers
+        except OSError:
+            return False
+        return {broker.node_id for broker in named} == {*self.addresses}
 
 
 @contextmanager
