@@ -100,6 +100,7 @@ class FrameReader:
 
     __slots__ = (
         "_buffer",
+        "_is_whole",
         "_large_bytes",
         "_limit_name",
         "_max_frame_bytes",
@@ -123,6 +124,7 @@ class FrameReader:
         self._size = 0  # of an incomplete frame, including its prefix; else 0
         self._reserved = 0
         self._large_bytes = 0
+        self._is_whole = False  # the current buffer is of `replace`
         self.start = 0
         self.end = 0
 
@@ -142,6 +144,18 @@ class FrameReader:
     def reserved_received(self) -> int:
         """The received bytes of an incomplete frame that has a reservation; else 0."""
         return self.filled if self._reserved and self._size else 0
+
+    @property
+    def incomplete(self) -> tuple[memoryview, int]:
+        """Return the received bytes of the incomplete frame, if any, and its size, or 0; both include the prefix."""
+        return self.view[self._position : self.filled], self._size
+
+    def replace(self, frame: Buffer) -> None:
+        """Continue with this frame in place of the incomplete one, as if the rest had been received."""
+        if self._buffer is not None:
+            self.pool.give(self._buffer)
+        self._adopt(frame)
+        self._position, self.filled, self._is_whole = 0, len(frame), True
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
         """Return the buffer for the next bytes; `limit` bounds a read into the scratch buffer."""
@@ -238,7 +252,9 @@ class FrameReader:
 
     def _release_buffer(self) -> None:
         if self._buffer is not None:
-            self._large_bytes = self.end - self.start + SIZE_BYTES if self.end - self.start > SCRATCH_BYTES // 4 else 0
+            size = 0 if self._is_whole else self.end - self.start
+            self._large_bytes = size + SIZE_BYTES if size > SCRATCH_BYTES // 4 else 0
+            self._is_whole = False
             self.view.release()
             self.pool.give(self._buffer)
             self._buffer = None

@@ -71,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         "read_times",
         "request_handler",
         "request_memory",
+        "sent_ahead",
         "started_ms",
         "transport",
     )
@@ -108,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         self._cancel_wait: Callable[[], object] | None = None
         self._on_frame: Callable[[memoryview], object] | None = None
         self.owed = 0
+        self.sent_ahead = 0
         self.on_sent: Callable[[], None] | None = None
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = self.started_ms = exchange.clock.monotonic_ms()
@@ -398,6 +400,9 @@ class Connection(asyncio.BufferedProtocol):
             self.read_times = None
         if size <= JOIN_BYTES and not self._unsent:
             self.transport.write(b"".join(out))
+        elif self.sent_ahead:
+            assert self.sent_ahead == size
+            self.sent_ahead = 0
         else:
             self._unsent.extend(memoryview(part) for part in out if len(part))
             self._send_unsent()

@@ -9,6 +9,7 @@ them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-202
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 
 # asyncio's default.
@@ -51,7 +52,6 @@ class SocketTransport(asyncio.Transport):
         "_buffer_updated",
         "_closing",
         "_deferred",
-        "_fd",
         "_get_buffer",
         "_high_water_bytes",
         "_is_paused",
@@ -60,12 +60,14 @@ class SocketTransport(asyncio.Transport):
         "_lost",
         "_peer",
         "_protocol",
+        "_read_by",
         "_recv_into",
         "_send",
         "_sends",
         "_socket",
         "_unsent",
         "_unsent_bytes",
+        "fd",
     )
 
     def __init__(
@@ -74,7 +76,7 @@ class SocketTransport(asyncio.Transport):
         """Serve a connected, non-blocking socket; `start` calls the protocol."""
         self._loop = loop
         self._socket = sock
-        self._fd = sock.fileno()
+        self.fd = sock.fileno()
         self._peer = peer
         self._recv_into, self._send = sock.recv_into, sock.send
         self._protocol = protocol
@@ -85,6 +87,7 @@ class SocketTransport(asyncio.Transport):
         self._unsent_bytes = 0
         self._high_water_bytes = HIGH_WATER_BYTES
         self._is_reading = False
+        self._read_by: Callable[[], None] | None = None  # in place of the protocol
         self._is_paused = False  # the protocol's writing
         self._closing = False
         self._lost = False  # `connection_lost` was or will be called
@@ -94,7 +97,7 @@ class SocketTransport(asyncio.Transport):
         self._is_reading = True
         self._protocol.connection_made(self)
         if self._is_reading and not self._closing:
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._loop.add_reader(self.fd, self._on_readable)
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         if name == "socket":
@@ -122,12 +125,22 @@ class SocketTransport(asyncio.Transport):
     def pause_reading(self) -> None:
         if self._is_reading and not self._closing:
             self._is_reading = False
-            self._loop.remove_reader(self._fd)
+            self._loop.remove_reader(self.fd)
 
     def resume_reading(self) -> None:
         if not self._is_reading and not self._closing:
             self._is_reading = True
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._loop.add_reader(self.fd, self._read_by or self._on_readable)
+
+    def read_by(self, on_readable: Callable[[], None] | None) -> None:
+        """Let a function read the socket `fd` in place of the protocol; None: the protocol again."""
+        self._read_by = on_readable
+        if self._closing:
+            return
+        if self._is_reading:
+            self._loop.add_reader(self.fd, on_readable or self._on_readable)
+        elif on_readable is None:
+            self.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set the unsent bytes above which the protocol is paused, until a quarter is left."""
@@ -147,6 +160,17 @@ class SocketTransport(asyncio.Transport):
             self.send_deferred()
         self._write_now(data)
 
+    def write_part(self, data: bytes | memoryview) -> bytes:
+        """Write what the socket accepts now, if nothing is unsent; return the rest."""
+        try:
+            sent = self._send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self.lose(error)
+            return b""
+        return bytes(data[sent:])
+
     def send_deferred(self) -> None:
         data, self._deferred = self._deferred, b""
         if data:
@@ -165,12 +189,12 @@ class SocketTransport(asyncio.Transport):
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError as error:
-                self._lose(error)
+                self.lose(error)
                 return
             if sent == len(data):
                 return
             data = memoryview(data)[sent:]
-            self._loop.add_writer(self._fd, self._on_writable)
+            self._loop.add_writer(self.fd, self._on_writable)
         if data:
             # Small parts are copied, so as not to keep a large buffer.
             self._unsent.append(bytes(data) if len(data) <= HIGH_WATER_BYTES else memoryview(data))
@@ -179,18 +203,41 @@ class SocketTransport(asyncio.Transport):
                 self._is_paused = True
                 self._protocol.pause_writing()
 
+    def write_by(self, on_writable: Callable[[], None] | None) -> None:
+        """Let a function write to the socket `fd` when it has room; None: no more. Meanwhile, `write` is not called."""
+        if self._lost:
+            return
+        if on_writable is None:
+            self._loop.remove_writer(self.fd)
+        else:
+            self._loop.add_writer(self.fd, on_writable)
+
     def close(self) -> None:
         self.send_deferred()
         if self._closing:
             return
         self._closing = True
-        self._loop.remove_reader(self._fd)
+        self._loop.remove_reader(self.fd)
         if not self._unsent:
             self._end(None)
 
     def abort(self) -> None:
         self.send_deferred()
-        self._lose(None)
+        self.lose(None)
+
+    def lose(self, error: Exception | None) -> None:
+        """End the connection; the protocol gets `error`."""
+        if self._lost:
+            return
+        self._deferred = b""
+        if self._unsent:
+            self._unsent.clear()
+            self._unsent_bytes = 0
+            self._loop.remove_writer(self.fd)
+        if not self._closing:
+            self._closing = True
+            self._loop.remove_reader(self.fd)
+        self._end(error)
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
@@ -201,14 +248,14 @@ class SocketTransport(asyncio.Transport):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._lose(error)
+            self.lose(error)
             return
         try:
             if nbytes:
                 updated = self._buffer_updated
                 updated(nbytes)
             elif self._protocol.eof_received():
-                self._loop.remove_reader(self._fd)  # the protocol may still write
+                self._loop.remove_reader(self.fd)  # the protocol may still write
             else:
                 self.close()
         except Exception as error:
@@ -228,10 +275,10 @@ class SocketTransport(asyncio.Transport):
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self._lose(error)
+            self.lose(error)
             return
         if not unsent:
-            self._loop.remove_writer(self._fd)
+            self._loop.remove_writer(self.fd)
         if self._is_paused and self._unsent_bytes <= self._high_water_bytes // LOW_WATER_SHARE:
             self._is_paused = False
             try:
@@ -245,20 +292,7 @@ class SocketTransport(asyncio.Transport):
     def _fail(self, error: Exception) -> None:
         context = {"message": "error of a protocol", "exception": error, "transport": self, "protocol": self._protocol}
         self._loop.call_exception_handler(context)
-        self._lose(error)
-
-    def _lose(self, error: Exception | None) -> None:
-        if self._lost:
-            return
-        self._deferred = b""
-        if self._unsent:
-            self._unsent.clear()
-            self._unsent_bytes = 0
-            self._loop.remove_writer(self._fd)
-        if not self._closing:
-            self._closing = True
-            self._loop.remove_reader(self._fd)
-        self._end(error)
+        self.lose(error)
 
     def _end(self, error: Exception | None) -> None:
         if not self._lost:

@@ -22,6 +22,7 @@ class Channel(Protocol):
     request_memory: FramePool
     close_reason: str
     owed: int  # responses that come later although the connection is not parked: a proxy's
+    sent_ahead: int  # bytes of the next response that the client has already, if it has the whole one
     on_sent: Callable[[], None] | None  # called when the client has read its responses (`is_sending`)
 
     @property

@@ -50,6 +50,7 @@ from .upstream.cluster import UpstreamTopic
 from .upstream.connection import FETCHES, ForwardedContext, InFlight, UpstreamConnection
 from .upstream.connector import UpstreamConnector
 from .upstream.forwarded_route import DecodedRoute, ForwardedRoute
+from .upstream.relay import Pipes
 from .upstream.traffic import UpstreamTraffic
 from .upstream.use import CHECKED, UpstreamUse
 
@@ -95,6 +96,11 @@ class ForwardingExchange(Exchange):
             ApiKey.SASL_HANDSHAKE: self._sasl.read_handshake,
             ApiKey.SASL_AUTHENTICATE: self._sasl.read_authenticate,
         }
+
+    @property
+    def pipes(self) -> Pipes | None:
+        pipes = self._connector.pipes
+        return pipes if pipes.are_usable and not self._throttler.quotas.fetch.quotas_enabled else None
 
     def serve(self, versions: Mapping[int, tuple[int, int]]) -> None:
         """Serve these API versions from now on; the upstream itself refuses others that were served before."""
@@ -237,7 +243,11 @@ class ForwardingExchange(Exchange):
             ctx.resume(partial(self._read_response, ctx, sent, response, None))
             return
         ctx.now_ms = self.clock.wall_ms()
-        self._charge_and_respond(ctx, self._repeated_or_read(ctx, sent, view[position:end]))
+        outcome = self._repeated_or_read(ctx, sent, view[position:end])
+        if sent.is_relayed:  # a quota that was set meanwhile charges the next response
+            self._send(ctx, [view[position:end]])
+        else:
+            self._charge_and_respond(ctx, outcome)
 
     def _start_of_body(self, sent: InFlight, view: memoryview, start: int, end: int) -> int:
         """Return where the body of a response starts, and record the time until the response."""

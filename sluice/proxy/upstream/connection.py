@@ -23,7 +23,7 @@ from msgspec import Struct as Record
 from sluice.broker.exchange.route import Route
 from sluice.broker.journal.journal import Journal
 from sluice.broker.network.connection import Connection
-from sluice.broker.network.socket_transport import reset_at_close
+from sluice.broker.network.socket_transport import SocketTransport, reset_at_close
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.long_request import LongRequest, LongRequests
 from sluice.broker.requests.route import SASL_TOKEN
@@ -42,6 +42,7 @@ from sluice.proxy.sasl.authentication import Authentication
 from sluice.proxy.sasl.observer import SaslObserver
 
 from .forwarded_route import ForwardedRoute
+from .relay import LEAST_BYTES, Pipes, Relay, without_records
 from .traffic import UpstreamTraffic
 
 # Requests that may be in flight together. Java's producer allows at most 5 with idempotence; librdkafka has no limit.
@@ -74,6 +75,7 @@ class InFlight(Record, eq=False, gc=False):
     subject: RequestSubject | None
     annotations: RequestAnnotations | None
     is_exempt: bool  # from quotas
+    is_relayed: bool = False  # whether the client has the response already
 
 
 class ForwardedContext(RequestContext):
@@ -96,6 +98,10 @@ class Forwarding(Protocol):
     def long_requests(self) -> LongRequests: ...
     @property
     def traffic(self) -> UpstreamTraffic: ...
+    @property
+    def pipes(self) -> Pipes | None:
+        """Pipes for records of Fetch responses, unless a quota charges these, or the system has no such pipes."""
+
     @property
     def reading(self) -> "UpstreamConnection | None":
         """The connection of the client whose read is handled; the end of the read calls its `send_unsent`."""
@@ -165,6 +171,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._is_closed = False
         self._is_full = False
         self._long: tuple[LongRequest, Callable[[], None]] | None = None  # the response that is read in slices
+        self._relay: Relay | None = None
         self._client = ctx.session.connection
         self.in_flight: deque[InFlight] = deque()
         self.passes_tokens = False  # whether the client sends SASL tokens without headers
@@ -305,6 +312,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(_MOST_UNSENT_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_relay()
         self._transport = None
         if self._on_lost is not None:
             self._on_lost()
@@ -354,6 +362,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         connection.send_joined()
         if self._is_over:
             reader.drop_rest()
+        elif self._long is None and self.in_flight:
+            view, size = reader.incomplete
+            if size - len(view) >= LEAST_BYTES:
+                self._relay_rest(view, size)
         reader.keep_rest()
 
     def pause_writing(self) -> None:
@@ -371,6 +383,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return self._is_closed and (self._is_ready or not self._unsent)
 
     def _end(self) -> None:
+        self._stop_relay()
         self._is_closed = True
         self._unsent = []
         if self._transport is not None:
@@ -413,6 +426,42 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._restore_answered(sent)
             self._exchange.received(ctx, sent, view, start, end)
             self._responded()
+
+    def _relay_rest(self, start: memoryview, size: int) -> None:
+        """Let the rest of a response pass without being read, if that is possible; `start` is what was received."""
+        sent, client, pipes = self.in_flight[0], self._client, self._exchange.pipes
+        if pipes is None or sent.is_alone or sent.route.api_key != ApiKey.FETCH or client.is_sending:
+            return
+        assert isinstance(client, Connection)
+        source, sink = self._transport, client.transport
+        if not isinstance(source, SocketTransport) or not isinstance(sink, SocketTransport):
+            return
+        sink.send_deferred()
+        is_shaped = sink.get_protocol() is not client
+        if is_shaped or sink.get_write_buffer_size() or start[4:8] != _CORRELATION_ID.pack(sent.correlation_id):
+            return
+        frame = without_records(start, size, sent.route)
+        if frame is None:
+            return
+        try:
+            self._relay = Relay(source, client, pipes, start, size - len(start), self._relayed, self._end_relay)
+        except OSError:  # too many open files
+            return
+        self._reader.replace(frame)
+
+    def _relayed(self, moved: int) -> None:
+        self._traffic.bytes_received += moved
+
+    def _end_relay(self) -> None:
+        self._relay = None
+        self.in_flight[0].is_relayed = True
+        self._client.sent_ahead = self._reader.filled
+        self._receive_frames()
+
+    def _stop_relay(self) -> None:
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.stop()
 
     def _run_slice(self, long: LongRequest, respond: Callable[[], None]) -> None:
         """Read a long response for one slice; none of the connection's others is read until it is sent."""
@@ -521,6 +570,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             connection.abort()
 
     def _reset(self) -> None:
+        self._stop_relay()
         self._is_closed = True
         if self._transport is None and self._attempt is not None:
             self._attempt.cancel()

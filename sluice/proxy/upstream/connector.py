@@ -25,6 +25,7 @@ from sluice.proxy.sasl.authentication import Authentication
 
 from .cluster import UpstreamBroker, UpstreamCluster, UpstreamTopic
 from .connection import Ends, UpstreamConnection, ends_of
+from .relay import Pipes
 
 log = logging.getLogger("sluice.proxy")
 
@@ -46,6 +47,7 @@ class UpstreamConnector:
     def __init__(self, upstream: UpstreamCluster, loop: asyncio.AbstractEventLoop, *, passes_sasl: bool) -> None:
         self.passes_sasl = passes_sasl  # clients authenticate themselves; else the proxy does, if configured
         self.pool = ResponsePool()
+        self.pipes = Pipes()
         self.upstream = upstream
         self._loop = loop
         self._tls: ssl.SSLContext | None = tls_context(upstream.config) if upstream.config.uses_tls else None
@@ -120,6 +122,7 @@ class UpstreamConnector:
             task.cancel()
         for probe in self._probes.values():
             probe.cancel()
+        self.pipes.close()
 
     def reached(self, node_id: int) -> None:
         if node_id in self._unreachable:

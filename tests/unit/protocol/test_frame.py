@@ -195,6 +195,19 @@ def test_after_a_large_frame_the_next_is_read_into_a_buffer_of_that_size() -> No
     assert len(one.get_buffer()) >= MIB
 
 
+def test_frame_may_be_replaced_by_one_whose_rest_others_read() -> None:
+    of_client = reader(ResponsePool())
+    data = framed(bytes(MIB))
+    assert feed(of_client, framed(b"first") + data[:10]) == [b"first"]
+    assert feed(of_client, data[10 : 2 * SCRATCH_BYTES]) == []
+    start, size = of_client.incomplete
+    assert (bytes(start), size) == (data[: 2 * SCRATCH_BYTES], len(data))
+    of_client.replace(bytearray(framed(b"other".ljust(MIB))))
+    assert take(of_client) == [b"other".ljust(MIB)]
+    assert feed(of_client, framed(b"next")) == [b"next"]
+    assert of_client.get_buffer() is of_client.pool.scratch
+
+
 def test_small_frame_after_large_ones_returns_to_the_shared_buffer() -> None:
     one = reader()
     feed(one, framed(bytes(MIB)))

@@ -1,0 +1,95 @@
+"""Which Fetch responses may pass the proxy without their records being read."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.protocol.apis.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from sluice.proxy.upstream.forwarded_route import ForwardedRoute
+from sluice.proxy.upstream.relay import without_records
+from tests.support.virtual_proxy import VirtualProxy
+from tools.fuzz.upstream import framed
+
+RECORDS = bytes(range(256)) * 1024
+VERSIONS = range(4, API_KEYS[ApiKey.FETCH].max_version + 1)
+
+
+def partition(records: bytes | None = RECORDS, **fields: object) -> PartitionData:
+    return PartitionData(high_watermark=7, records=records, **fields)  # type: ignore[arg-type]  # by name
+
+
+def response(*partitions: PartitionData, **fields: object) -> FetchResponse:
+    topic = FetchableTopicResponse(topic="t", topic_id=bytes(range(16)), partitions=[*partitions])
+    return FetchResponse(responses=[topic], **fields)  # type: ignore[arg-type]  # by name
+
+
+@pytest.fixture(scope="module")
+def route_of() -> Callable[[int], ForwardedRoute]:
+    routes = VirtualProxy().server.exchange.routes
+
+    def find(version: int) -> ForwardedRoute:
+        route = routes.find(ApiKey.FETCH << 16 | version)
+        assert isinstance(route, ForwardedRoute)
+        return route
+
+    return find
+
+
+def passes(given: FetchResponse, version: int, route: ForwardedRoute, received: int = 200) -> bool:
+    """Return whether the rest may pass; if so, check what the proxy then reads."""
+    data = framed(given, version, 1)
+    frame = without_records(memoryview(data)[:received], len(data), route)
+    if frame is None:
+        return False
+    assert frame[:] == data[:received].ljust(len(data), b"\0")
+    return True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_of_one_partition_pass(version: int, route_of: Callable[[int], ForwardedRoute]) -> None:
+    assert passes(response(partition()), version, route_of(version))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_of_the_last_partition_pass(version: int, route_of: Callable[[int], ForwardedRoute]) -> None:
+    assert passes(response(partition(b"some"), partition(None), partition()), version, route_of(version), 300)
+
+
+ABORTED = [AbortedTransaction(producer_id=1, first_offset=1)]
+MANY_ABORTED = ABORTED * 1000
+LEADER = LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
+ENDPOINT = NodeEndpoint(node_id=1, host="upstream", port=9092)
+
+
+@pytest.mark.parametrize(
+    ("given", "received", "expected"),
+    [
+        pytest.param(response(partition(aborted_transactions=ABORTED)), 200, True, id="aborted transactions"),
+        pytest.param(response(partition(aborted_transactions=MANY_ABORTED)), 50_000, False, id="too many of them"),
+        pytest.param(response(partition()), 30, False, id="the start of a partition is missing"),
+        pytest.param(response(partition()), 7, False, id="the header is missing"),
+        pytest.param(response(partition(), partition()), 200, False, id="another partition follows"),
+        pytest.param(response(partition(), partition(b"")), 200, False, id="a partition without records follows"),
+        pytest.param(response(partition(current_leader=LEADER)), 200, False, id="a new leader"),
+        pytest.param(response(partition(), node_endpoints=[ENDPOINT]), 200, False, id="an address"),
+        pytest.param(FetchResponse(), 200, False, id="no partition"),
+    ],
+)
+def test_response_that_may_change_is_read(
+    given: FetchResponse, received: int, expected: bool, route_of: Callable[[int], ForwardedRoute]
+) -> None:
+    assert passes(given, 17, route_of(17), received) == expected
+
+
+def test_malformed_response_is_read(route_of: Callable[[int], ForwardedRoute]) -> None:
+    data = framed(response(partition()), 17, 1)
+    assert without_records(memoryview(data)[:200], len(data) - 1, route_of(17)) is None
+    assert without_records(memoryview(data[:8] + b"\1" + data[9:])[:200], len(data), route_of(17)) is None
