@@ -92,7 +92,7 @@ FINDINGS = {
         ["leader-moved shop ListOffsets 1"],
     ),
     "stop raises CancelledError": Finding(
-        "jobs", "0.14.0", "", "shop-1 was cancelled by its own code", ["broker-killed shop Fetch 1"]
+        "jobs", "0.14.0", "", "shop-1 was cancelled by its own code", ["broker-killed shop Fetch 16"]
     ),
 }
 

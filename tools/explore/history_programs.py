@@ -24,7 +24,7 @@ _SENT = 24
 _AT_ONCE = 4
 _BETWEEN_S = 0.3  # between transactions, or what is sent at once
 _JOB_EVERY_S = 5.0
-_JOB_WAITS_MS = 1000  # for more records, before the job ends
+_JOB_WAITS_MS = 5000  # for more records, before the job ends; longer than the first requests take in a slow network
 
 
 class Program(NamedTuple):

@@ -5,6 +5,7 @@ with a fix. `tools/campaign run explore-history --repeat` repeats them in the ve
 """
 
 import inspect
+import json
 import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import pytest
 from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.producer.sender import BaseHandler
 
+from tests.support.fixed_hashes import start
 from tools.explore.history import FINDINGS
 
 
@@ -50,8 +52,6 @@ CHANGES = {
     ),
 }
 
-each_finding = pytest.mark.parametrize("name", FINDINGS)
-
 
 def changed(change: Change) -> Callable[..., Any]:
     method = getattr(change.owner, change.method)
@@ -62,23 +62,27 @@ def changed(change: Change) -> Callable[..., Any]:
     return made[change.method]  # type: ignore[no-any-return]
 
 
+def errors(is_changed: int) -> str:
+    """Return how each finding ends as JSON, in the installed version or with the changes."""
+    found: dict[str, str] = {}
+    for name, finding in FINDINGS.items():
+        with pytest.MonkeyPatch.context() as patch:
+            if is_changed:
+                owner, method, *_ = CHANGES[name]
+                patch.setattr(owner, method, changed(CHANGES[name]))
+            outcome = finding.outcome()
+        found[name] = outcome.error if is_changed or not outcome.missed else f"missed: {outcome.missed}"
+    return json.dumps(found)
+
+
 def test_each_finding_has_its_cause() -> None:
     assert CHANGES.keys() == FINDINGS.keys()
 
 
-@each_finding
-def test_finding_is_repeated_in_the_versions_that_have_the_defect(name: str) -> None:
-    finding = FINDINGS[name]
-    outcome = finding.outcome()
-    assert outcome.error == ("" if finding.mended else finding.error)
-    assert not outcome.missed
-
-
-@each_finding
-def test_finding_is_due_to_a_few_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    finding, change = FINDINGS[name], CHANGES[name]
-    monkeypatch.setattr(change.owner, change.method, changed(change))
-    assert finding.outcome().error == (finding.error if finding.mended else "")
+@pytest.mark.parametrize("is_changed", [0, 1], ids=["as it is", "with the changes"])
+def test_findings_in_the_installed_version(is_changed: int) -> None:
+    expected = {name: "" if bool(each.mended) != is_changed else each.error for name, each in FINDINGS.items()}
+    assert json.loads(start(__name__, f"errors({is_changed})").communicate()[0]) == expected
 
 
 def test_findings_that_are_not_mended_are_those_of_the_installed_version() -> None:
