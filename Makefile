@@ -16,7 +16,7 @@ INSTALL := .ci/install $(BIN)
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
 
-# Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
+# Compile what has changed, so that the first start is as fast as later ones, even if Python may not write bytecode.
 setup: $(READY) ## prepare .venv for development, without PySpark
 	@$(BIN)/python -m compileall -q sluice $(wildcard sluice/*/)
 
@@ -31,7 +31,7 @@ $(READY): requirements/dev.lock pyproject.toml
 	@echo "setup: installing this checkout"
 	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@echo "setup: compiling"
-	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|pip|setuptools|docutils|fontTools|pandas|mypy|mypyc|schemathesis|graphql|playwright|werkzeug)/' .venv/lib >/dev/null || true
+	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|pip|setuptools|docutils|fontTools|pandas|mypy|mypyc|schemathesis|graphql|playwright|werkzeug)/' .venv/lib sluice $(wildcard sluice/*/) >/dev/null || true
 	@touch $@
 
 demo: setup ## throttle real clients for 35 s and check their rates
