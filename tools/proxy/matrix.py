@@ -30,6 +30,9 @@ ROOT = Path(__file__).parents[2]
 # Each has its own host, so that an address shows whose it is.
 UPSTREAM_HOST, PROXY_HOST, RELAY_HOST = "127.0.0.2", "127.0.0.1", "127.0.0.3"
 USER, PASSWORD = "alice", "alice-secret"
+# On a busy machine, heartbeats of brokers are late by seconds. After 9 s, the default, the controller fences a broker,
+# whose partitions then have no leader.
+_NEVER_FENCED = "broker.session.timeout.ms=600000"
 
 
 class Security(Enum):
@@ -72,7 +75,7 @@ def kafka_of(cell: Cell, folder: Path) -> Iterator[ApacheKafka]:
     cluster = ApacheKafka(
         folder,
         cell.brokers,
-        properties=QUICK_GROUPS,
+        properties=[*QUICK_GROUPS, _NEVER_FENCED],
         host=UPSTREAM_HOST,
         users={USER: PASSWORD} if cell.is_secure else None,
     )
