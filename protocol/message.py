@@ -5,16 +5,12 @@ tagged struct is None, where Kafka has a struct of defaults.
 """
 
 import sys
-from collections.abc import Callable
-from functools import cache
 from types import GenericAlias, UnionType
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar
 
 import msgspec
 
 from .types import WIRE_TYPES, Range, Single, Type, V, range_of
-
-T = TypeVar("T")
 
 ALL_VERSIONS = V()
 
@@ -71,65 +67,6 @@ def fields_of(cls: type[Message]) -> tuple[Field, ...]:
         fields = tuple(Field(name, declared[name], getattr(defaults, name)) for name in names)
         _fields[cls] = fields
     return fields
-
-
-@cache
-def _arrays_of(cls: type[Message]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields_of(cls) if field.is_array)
-
-
-@cache
-def _structs_of(cls: type[Message]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields_of(cls) if field.struct is not None and not field.is_array)
-
-
-class _Holder:
-    def __init__(self) -> None:
-        self.array = list[object]()
-
-    def references(self) -> int:
-        array = self.array
-        return sys.getrefcount(array)
-
-
-_OWN_REFERENCES = _Holder().references()  # of an object that only a message and a variable refer to
-_LONG_ARRAY = 1000  # elements; shorter ones take less than 0.1 ms to free
-_FREED_AT_ONCE = 64
-
-
-def free_arrays(message: Message, pause: Callable[[], None]) -> None:
-    """Empty the long arrays of an unused message, and call `pause` in between.
-
-    To free a million structs at once takes 0.1 s. Arrays and single structs with other references are kept.
-    """
-    for name in _structs_of(type(message)):
-        struct = getattr(message, name)
-        if struct is not None and sys.getrefcount(struct) <= _OWN_REFERENCES:
-            free_arrays(struct, pause)
-    for name in _arrays_of(type(message)):
-        array = getattr(message, name)
-        if not array or sys.getrefcount(array) > _OWN_REFERENCES:
-            continue
-        if len(array) >= _LONG_ARRAY:
-            free_array(array, pause)
-            continue
-        for element in array if _have_arrays(array) else ():
-            free_arrays(element, pause)
-
-
-def free_array(array: list[T], pause: Callable[[], None]) -> None:
-    """Empty an unused array, and call `pause` in between."""
-    has_arrays = bool(array) and _have_arrays(array)
-    while array:
-        for element in array[-_FREED_AT_ONCE:] if has_arrays else ():
-            free_arrays(cast("Message", element), pause)
-        del array[-_FREED_AT_ONCE:]
-        pause()
-
-
-def _have_arrays(array: list[T]) -> bool:
-    cls = type(array[0])
-    return issubclass(cls, Message) and bool(_arrays_of(cls) or _structs_of(cls))
 
 
 class _Annotated:

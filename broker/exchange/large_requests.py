@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice.broker.broker import Broker
-from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.long_request import LongRequest
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_in_slices, decode_single
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.frame import SCRATCH_BYTES
-from sluice.protocol.message import Message, free_arrays
+from sluice.protocol.message import Message
 
 from .response_cache import ResponseCache
 from .route import Route
@@ -108,17 +108,9 @@ class LargeRequests:
         self._actions.complete()
 
     def _decode_and_handle(self, ctx: RequestContext, route: Route, body: memoryview) -> None:
-        long = ctx.long
-        assert long is not None
-        pause = self._long_requests.pause
-        request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), pause)
-        outcome = self._handle(ctx, route, request)
-        if long.suspended and not ctx.session.connection.waiting:
-            free_arrays(request, long.pause)
-            response = outcome.response if isinstance(outcome, FetchOutcome) else outcome
-            if isinstance(response, Message):
-                free_arrays(response, long.pause)
-            long.free()
+        slices = self._long_requests.slices
+        request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), slices)
+        self._handle(ctx, route, request)
 
 
 def _nothing() -> None:

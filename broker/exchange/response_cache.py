@@ -14,7 +14,7 @@ from sluice.broker.requests.route import Encode
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.codec.wire import Parts
-from sluice.protocol.message import Message, free_arrays
+from sluice.protocol.message import Message
 
 from .route import Route
 
@@ -110,8 +110,6 @@ class ResponseCache:
             if not isinstance(outcome, Message) or ctx.error_code or not self._may_keep(key[0]):
                 return outcome
             parts = ctx.encode(outcome)
-            if ctx.long is not None and ctx.long.suspended:
-                free_arrays(outcome, ctx.long.pause)
             subject = None if ctx.session.trace is None else ctx.session.trace.subject
             encoded = Encoded(parts, subject)
             if ctx.session.client_software is not software:

@@ -19,8 +19,6 @@ from .session import Session
 K = TypeVar("K")
 T = TypeVar("T")
 
-_FREED_AT_ONCE = 64
-
 
 class RequestHandler(Protocol):
     @property
@@ -168,7 +166,9 @@ class RequestContext:
     def encode(self, response: "Message | Outcome") -> list[bytes | memoryview]:
         if self.long is not None and self.long.suspended and isinstance(response, Message):
             api = API_KEYS[self.route.api_key]
-            return encode_in_slices(api.response, self.route.version, response, self.long.pause)
+            parts = encode_in_slices(api.response, self.route.version, response, self.long.pause)
+            self.long.free(response)
+            return parts
         body: list[bytes | memoryview] = []
         if response is not NO_RESPONSE:
             self.route.encode(response, body)
@@ -181,20 +181,23 @@ class RequestContext:
         """Return a list of results which, like the arrays of the request, pauses a long request when iterated over."""
         return list(elements) if self.long is None else self.long.array(elements)
 
+    def mapping(self) -> dict[K, T]:
+        """Return an empty dict, which pauses a long request when it is iterated over."""
+        return {} if self.long is None else self.long.mapping()
+
+    def kept_mapping(self) -> dict[K, T]:
+        """Return an empty dict that does not pause, for a change of state or to be kept in it."""
+        return {} if self.long is None else self.long.kept_mapping()
+
+    def counts(self, elements: Iterable[T]) -> dict[T, int]:
+        """Return how often each element occurs, as such a dict."""
+        counts: dict[T, int] = self.mapping()
+        for element in elements:
+            counts[element] = counts.get(element, 0) + 1
+        return counts
+
     def pause(self) -> None:
         if self.long is not None:
-            self.long.pause()
-
-    def free(self, elements: list[T] | dict[K, T]) -> None:
-        """Empty an unused container with pauses: to free a million objects at once takes 0.1 s."""
-        if self.long is None:
-            return
-        while elements:
-            if isinstance(elements, list):
-                del elements[-_FREED_AT_ONCE:]
-            else:
-                for _ in range(min(len(elements), _FREED_AT_ONCE)):
-                    elements.popitem()
             self.long.pause()
 
     def resume(self, respond: "Callable[[], Message | Outcome]", *, survives_disconnect: bool = False) -> None:

@@ -2,8 +2,10 @@
 
 A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Its long arrays are
 `PausingList`s, as are the results that a handler collects in `ctx.array`: iterating over one suspends the request when
-its slice of TURN_MS is over. Dicts and state with many elements are iterated over by `ctx.sliced`. The rest waits in
-the `TurnQueue`. The exchange parks the connection meanwhile (`exchange/large_requests.py`).
+its slice of TURN_MS is over, and so does a `ctx.mapping`. State with many elements is iterated over by `ctx.sliced`.
+The rest waits in the `TurnQueue`. The exchange parks the connection meanwhile (`exchange/large_requests.py`).
+
+Messages and results that are not used any more are emptied in slices of their own in that queue.
 
 At most `num.io.threads` requests that need more than one slice are in progress; others wait after a short first one.
 Otherwise the objects of hundreds, 100 times the size of a request, would be in memory at once.
@@ -13,36 +15,20 @@ what is kept after the response, uses a copy of an array (`array.copy()`), which
 
 These handlers need `ctx.sliced`. Without it, one request would hold the event loop for this long:
 
-    AddPartitionsToTxn            results by partition                     8 MB: 1.2 s
-    AlterClientQuotas             parts of an entity                       3 MB: 0.02 s
-    AlterReplicaLogDirs           directories by partition                 3 MB: 0.8 s
     AlterShareGroupOffsets        partitions of the response               1 MB: 0.1 s
-    AlterUserScramCredentials     results by user                          3 MB: 0.04 s
-    CreatePartitions              numbers by name                          3 MB: 0.2 s
-    CreateTopics                  topics by name                           10 MB: 0.5 s
-    DeleteRecords                 offsets by partition                     3 MB: 0.1 s
-    DeleteTopics                  numbers by name or id                    10 MB: 0.7 s
-    DescribeLogDirs               partitions by topic                      3 MB: 0.03 s
     DescribeShareGroupOffsets     topics of the response                   1 MB: 0.08 s
-    DescribeUserScramCredentials  numbers by user                          3 MB: 0.2 s
     Fetch                         partitions, also of a parked fetch       3 MB: 0.25 s
-    ListGroups                    all groups                               100,000 groups: 0.05 s
-    ListOffsets                   results by topic                         3 MB: 0.1 s
-    ListTransactions              all transactions                         100,000 transactions: 0.1 s
-    OffsetFetch                   committed offsets, partitions            3 MB: 0.1 s
-    Produce                       partitions of merged topics              3 MB: 0.3 s
-    ShareAcknowledge              results by partition                     100,000 partitions: 0.3 s
-    ShareFetch                    results by partition                     3 MB: 0.9 s
-    WriteTxnMarkers               results by partition                     10 MB: 0.7 s
+    ShareFetch                    partitions of a session                  3 MB: 0.9 s
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from threading import get_ident
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.protocol.codec.pausing_list import ELEMENTS_PER_PAUSE, PausingList
-from sluice.protocol.message import free_array
+from sluice.protocol.codec.pausing import LargeDict, PausingDict, PausingList, Slices, paused
+from sluice.protocol.codec.unused import Unused
+from sluice.protocol.message import Message
 
 from .garbage_collections import GARBAGE_COLLECTIONS
 from .turn_queue import TURN_MS, TurnQueue
@@ -50,10 +36,13 @@ from .turn_queue import TURN_MS, TurnQueue
 if TYPE_CHECKING:
     from greenlet import greenlet
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 # Share of a slice for a request that may have to wait after it: enough for most requests.
 _FIRST_SLICE_SHARE = 1 / 8
+# What is freed in slices has many objects, so no collection is due before its end.
+_UNUSED_BYTES = 1 << 30
 
 
 class LongRequest:
@@ -65,7 +54,6 @@ class LongRequest:
         "_finished",
         "_request_bytes",
         "_requests",
-        "_unfreed",
         "_work",
         "_worker",
         "in_progress",
@@ -77,7 +65,6 @@ class LongRequest:
         self.in_progress = False  # counted by `requests`
         self._request_bytes = request_bytes
         self._requests = requests
-        self._unfreed: list[Callable[[Callable[[], None]], None]] = []  # empties an array of results
         self._work = work
         self._worker: greenlet | None = None
         self._caller: greenlet | None = None  # set while a slice runs
@@ -88,25 +75,28 @@ class LongRequest:
     def is_running(self) -> bool:
         return self._caller is not None
 
+    @property
+    def slices(self) -> Slices:
+        return self._requests.slices
+
     def sliced(self, elements: Iterable[T]) -> Iterator[T]:
-        left = ELEMENTS_PER_PAUSE
-        for element in elements:
-            yield element
-            left -= 1
-            if not left:
-                left = ELEMENTS_PER_PAUSE
-                self.pause()
+        return paused(elements, self.pause)
 
     def array(self, elements: Iterable[T]) -> list[T]:
         """Return a list that pauses the request when it is iterated over."""
-        array = PausingList(elements, self._requests.pause)
-        self._unfreed.append(partial(free_array, array))
-        return array
+        return PausingList(elements, self._requests.slices)
 
-    def free(self) -> None:
-        """Empty its arrays, with pauses; none of them is used after the response."""
-        while self._unfreed:
-            self._unfreed.pop()(self.pause)
+    def mapping(self) -> dict[K, T]:
+        """Return an empty dict that pauses the request when it is iterated over."""
+        return PausingDict(self._requests.slices)
+
+    def kept_mapping(self) -> dict[K, T]:
+        """Return an empty dict that does not pause."""
+        return LargeDict(self._requests.slices)
+
+    def free(self, message: Message) -> None:
+        """Empty the arrays of a message that is not used after this slice."""
+        self._requests.free([message])
 
     def pause(self) -> None:
         """Suspend the request if its slice is over."""
@@ -162,6 +152,7 @@ class LongRequests:
 
     def __init__(self, turns: TurnQueue, most: int) -> None:
         self.slice_ms = TURN_MS
+        self.slices = Slices(self.pause, self.free)
         self.in_progress = 0
         self._most = most
         # Requests after their first slices, and what begins the next ones.
@@ -170,6 +161,9 @@ class LongRequests:
         self._end_ms = 0.0  # of the current slice
         self._running: LongRequest | None = None  # the request whose slice runs
         self._idle: greenlet | None = None  # a worker for the next request: creating one costs 10 us
+        self._unused = Unused()
+        self._is_freeing = False
+        self._thread: int | None = get_ident()  # that of the event loop; None once it ends
 
     def run_slice(self, request: LongRequest) -> bool:
         """Do the work of a request for one slice; return whether it is finished. Raises the error of the work."""
@@ -205,6 +199,38 @@ class LongRequests:
         """Suspend the running request if its slice is over; do nothing between slices."""
         if self._running is not None:
             self._running.pause()
+
+    def free(self, container: Collection[object]) -> None:
+        """Empty a list or dict without other references in slices."""
+        if get_ident() != self._thread:  # a garbage collection in another thread
+            return
+        self._unused.add(container)
+        if not self._is_freeing:
+            self._is_freeing = True
+            GARBAGE_COLLECTIONS.postpone(_UNUSED_BYTES, self.now_ms())
+            self._turns.add(self._free_slice)
+
+    def _free_slice(self) -> None:
+        end_ms = self.now_ms() + self.slice_ms
+        while self._unused:
+            self._unused.free_some()
+            if self.now_ms() >= end_ms:
+                break
+        if self._unused:
+            self._turns.add(self._free_slice)
+        elif self._is_freeing:
+            self._end_freeing()
+
+    def close(self) -> None:
+        """Free everything at once from now on: the event loop ends."""
+        self._thread = None
+        if self._is_freeing:
+            self._unused = Unused()
+            self._end_freeing()
+
+    def _end_freeing(self) -> None:
+        self._is_freeing = False
+        GARBAGE_COLLECTIONS.resume(_UNUSED_BYTES, self.now_ms())
 
     def now_ms(self) -> float:
         return self._turns.clock.monotonic_ms()

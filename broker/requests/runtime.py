@@ -27,5 +27,6 @@ class Runtime:
         self.scheduler = Scheduler(self.timer)
 
     def close(self) -> None:
+        self.long_requests.close()
         self.timer.close()
         self.worker.close()

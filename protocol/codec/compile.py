@@ -15,6 +15,7 @@ from sluice.protocol.types import Versions
 
 from .decoder_source import decode_source
 from .encoder_source import encode_source
+from .pausing import Slices
 from .source import Source
 from .wire import Parts
 
@@ -48,17 +49,15 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
     return _function("encode", cls, version)  # type: ignore[return-value]  # generated
 
 
-def decode_in_slices(
-    cls: type[M], version: int, buf: memoryview, pos: int, end: int, pause: Callable[[], None]
-) -> tuple[M, int]:
-    """Decode as `decode_prefix` does, without unknown tagged fields, and call `pause` within long arrays.
+def decode_in_slices(cls: type[M], version: int, buf: memoryview, pos: int, end: int, slices: Slices) -> tuple[M, int]:
+    """Decode as `decode_prefix` does, without unknown tagged fields, and pause within long arrays and bytes.
 
-    The long arrays of the message are `PausingList`s, which call `pause` when they are iterated over, too.
+    The long arrays of the message are `PausingList`s, which pause when they are iterated over, too.
     """
-    return general("decode_sliced", cls, version)(buf, pos, end, pause)  # type: ignore[return-value]  # generated
+    return general("decode_sliced", cls, version)(buf, pos, end, slices)  # type: ignore[return-value]  # generated
 
 
-def encode_in_slices(cls: type[Message], version: int, message: object, pause: Callable[[], None]) -> Parts:
+def encode_in_slices(cls: type[Message], version: int, message: object, pause: Callable[[], object]) -> Parts:
     """Return the encoded message in a few large parts; call `pause` within long arrays."""
     done: Parts = []
     parts: Parts = []

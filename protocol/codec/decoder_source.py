@@ -9,7 +9,7 @@ from struct import Struct, calcsize
 from sluice.protocol.message import Field, Message, fields_of
 
 from . import wire
-from .pausing_list import ELEMENTS_PER_PAUSE, PausingList
+from .pausing import ELEMENTS_PER_PAUSE, PausingList
 from .source import (
     EXCESS,
     NULL,
@@ -36,8 +36,10 @@ def decode_source(kind: str, cls: type[Message], version: int, flexible: bool) -
     source.use("wrong_end", wire.wrong_end)
     tagged: list[tuple[str, Field]] = []
     sliced = kind == "decode_sliced"
-    source.begin_function(f"def {kind}(buf, pos, end{', pause' * sliced}):")
+    source.begin_function(f"def {kind}(buf, pos, end{', slices' * sliced}):")
     source.line("start = pos")
+    if sliced:
+        source.line("pause = slices.pause")
     source.line("try:")
     source.indent()
     _Reader(source, version, flexible, tagged, sliced=sliced).struct(cls, "message")
@@ -212,7 +214,11 @@ class _Reader:
         self._source.line(f'    raise {wrong}("{field.name}", {size}, end - pos)')
         assert field.type is not None
         content = f"buf[pos:{stop}]"
-        self._source.line(f"{variable} = {content if field.type.name == 'records' else f'bytes({content})'}")
+        if field.type.name != "records":
+            content = (
+                f"{self._source.use('copied', wire.copied)}({content}, pause)" if self._sliced else f"bytes({content})"
+            )
+        self._source.line(f"{variable} = {content}")
         self._source.line(f"pos = {stop}")
 
     def _array(self, field: Field, variable: str, nullable: bool) -> None:
@@ -268,7 +274,7 @@ class _Reader:
         if not self._sliced:
             return plain
         pausing_list = self._source.use(PausingList.__name__, PausingList)
-        pausing = f"{pausing_list}({elements or '()'}, pause)"
+        pausing = f"{pausing_list}({elements or '()'}, slices)"
         return f"{pausing} if {count} > {ELEMENTS_PER_PAUSE + excess} else {plain}"
 
 

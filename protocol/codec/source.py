@@ -25,6 +25,7 @@ RESERVED = frozenset(
         "parts",
         "pause",
         "pos",
+        "slices",
         "start",
         "string",
         "value",

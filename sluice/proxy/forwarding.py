@@ -35,7 +35,7 @@ from sluice.protocol.entities import reader_of
 from sluice.protocol.error_codes import codes_in
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.frame import SIZE_BYTES
-from sluice.protocol.message import Message, free_arrays
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .fetch_sessions import ForwardedSessions
@@ -323,7 +323,7 @@ class ForwardingExchange(Exchange):
             response, _ = route.decode_response(body, 0, len(body))
         else:
             cls = API_KEYS[route.api_key].response
-            response, _ = decode_in_slices(cls, route.version, body, 0, len(body), long.pause)
+            response, _ = decode_in_slices(cls, route.version, body, 0, len(body), long.slices)
         ctx.names_unknown_broker = False
         outcome = self._read_response(ctx, sent, response, body)
         if ctx.error_code or ctx.names_unknown_broker:
@@ -331,8 +331,6 @@ class ForwardingExchange(Exchange):
         if key is None and long is None:
             return outcome
         parts = ctx.encode(outcome)
-        if long is not None:
-            free_arrays(response, long.pause)
         if key is None:
             return Encoded(parts, None)
         encoded = Encoded([b"".join(parts)], None)

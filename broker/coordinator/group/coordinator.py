@@ -132,10 +132,9 @@ class GroupCoordinator(GroupRuntime):
         codes, accepted = self._check_offsets(ctx, commit, expires_ms)
         error = self._write_commits(ctx, commit, accepted, producer or _NO_PRODUCER)
         if error:
-            ctx.free(accepted)
             return [error] * len(codes)
         shard = self.log.partition_of(commit.group_id).index
-        for partition, committed in accepted:
+        for partition, committed in accepted.copy():  # which does not pause
             if producer is None:
                 self.offsets.put(commit.group_id, partition, committed)
             else:
@@ -167,8 +166,8 @@ class GroupCoordinator(GroupRuntime):
     def _check_offsets(
         self, ctx: RequestContext, commit: Commit, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
-        codes: list[ErrorCode] = []
-        accepted: list[tuple[TopicPartition, CommittedOffset]] = []
+        codes: list[ErrorCode] = ctx.array()
+        accepted: list[tuple[TopicPartition, CommittedOffset]] = ctx.array()
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
         for new in commit.offsets:
             if _java_length(new.metadata) > self._max_metadata:
@@ -189,12 +188,9 @@ class GroupCoordinator(GroupRuntime):
         if not accepted:
             return ErrorCode.NONE
         group_id, log = commit.group_id, self.log.partition_of(commit.group_id).log
-        if _least_bytes(ctx, group_id, accepted) > log.config.append.max_message_bytes:
+        if _least_bytes(group_id, accepted) > log.config.append.max_message_bytes:
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        records = (
-            offset_commit(group_id, topic, partition, committed)
-            for (topic, partition), committed in ctx.sliced(accepted)
-        )
+        records = (offset_commit(group_id, topic, partition, committed) for (topic, partition), committed in accepted)
         data = batch_of(records, self.now_ms(), *producer)
         error = self._commit_error(commit)  # again, as other requests were served meanwhile
         if error:
@@ -290,8 +286,8 @@ class GroupCoordinator(GroupRuntime):
         return ErrorCode.NONE
 
 
-def _least_bytes(ctx: RequestContext, group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
-    names = sum(len(topic) for (topic, _), _ in ctx.sliced(accepted))
+def _least_bytes(group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
+    names = sum(len(topic) for (topic, _), _ in accepted)
     return names + len(accepted) * (_LEAST_OFFSET_BYTES + len(group_id))
 
 

@@ -24,17 +24,17 @@ def handle(
     ctx: RequestContext, request: api.AlterReplicaLogDirsRequest, broker: Broker
 ) -> api.AlterReplicaLogDirsResponse:
     # The last directory for a repeated partition counts.
-    requested = {
-        (topic.name, index): directory.path
-        for directory in request.dirs
-        for topic in directory.topics
-        for index in topic.partitions
-    }
+    requested: dict[tuple[str, int], str] = ctx.mapping()
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                requested[topic.name, index] = directory.path
     authorized = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
-    codes = {
-        partition: _move(ctx, broker, *partition, path) if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        for partition, path in ctx.sliced(requested.items())
-    }
+    codes: dict[tuple[str, int], ErrorCode] = ctx.mapping()
+    for partition, path in requested.items():
+        codes[partition] = (
+            _move(ctx, broker, *partition, path) if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
     return api.AlterReplicaLogDirsResponse(
         results=[
@@ -45,7 +45,7 @@ def handle(
                     for _, index in partitions
                 ],
             )
-            for name, partitions in groupby(ctx.sliced(sorted(codes)), key=lambda partition: partition[0])
+            for name, partitions in groupby(ctx.array(sorted(codes)), key=lambda partition: partition[0])
         ]
     )
 

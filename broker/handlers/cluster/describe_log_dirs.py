@@ -5,6 +5,8 @@ Follows ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, w
 deleted.
 """
 
+from collections.abc import Collection
+
 from sluice.broker.broker import Broker
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
@@ -29,15 +31,17 @@ def handle(ctx: RequestContext, request: api.DescribeLogDirsRequest, broker: Bro
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = broker.metadata.topics
-    requested: dict[str, set[int]] = {}
+    requested: dict[str, dict[int, None]] = ctx.mapping()
     if request.topics is None:
-        requested = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
+        requested.update((name, dict.fromkeys(range(len(topic.partitions)))) for name, topic in topics.items())
     for item in request.topics or ():
-        requested.setdefault(item.topic, set()).update(item.partitions)
+        indexes = requested.get(item.topic)
+        if indexes is None:
+            indexes = requested[item.topic] = ctx.mapping()
+        for index in item.partitions:
+            indexes[index] = None
     described = [
-        _describe(broker.node_id, topics[name], indexes)
-        for name, indexes in ctx.sliced(requested.items())
-        if name in topics
+        _describe(broker.node_id, topics[name], indexes) for name, indexes in requested.items() if name in topics
     ]
     total_bytes, usable_bytes = _space(broker.cluster.logs)
     return api.DescribeLogDirsResponse(
@@ -59,7 +63,7 @@ def _space(logs: LogManager) -> tuple[int, int]:
     return budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
 
 
-def _describe(node_id: int, topic: Topic, indexes: set[int]) -> api.DescribeLogDirsTopic:
+def _describe(node_id: int, topic: Topic, indexes: Collection[int]) -> api.DescribeLogDirsTopic:
     return api.DescribeLogDirsTopic(
         name=topic.name,
         partitions=[

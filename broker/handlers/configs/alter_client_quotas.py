@@ -27,24 +27,22 @@ def handle(ctx: RequestContext, request: api.AlterClientQuotasRequest, broker: B
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    results: dict[frozenset[tuple[str, str | None]] | int, api.EntryResult] = {}
+    results: dict[frozenset[tuple[str, str | None]] | int, api.EntryResult] = ctx.mapping()
     for entry in request.entries:
-        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        entity: dict[str, str | None] = ctx.mapping()
+        for part in entry.entity:
+            entity[part.entity_type] = part.entity_name
         # Entities with more parts than types are invalid, however often they are repeated.
         identity = frozenset(entity.items()) if len(entity) <= len(TYPES) else len(results)
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)
-        if code:
-            ctx.free(entity)
-    entries = list(results.values())
-    ctx.free(results)
-    return api.AlterClientQuotasResponse(entries=entries)
+    return api.AlterClientQuotasResponse(entries=list(results.values()))
 
 
 def _alter(
     ctx: RequestContext,
     broker: Broker,
-    entity: Entity,
+    entity: dict[str, str | None],
     entry: api.EntryData,
     validate_only: bool,
     *,
@@ -55,7 +53,7 @@ def _alter(
         # Kafka's message, also for a repeated key.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    return alter(broker.cluster, entity, changes, validate_only=validate_only)
+    return alter(broker.cluster, entity.copy(), changes, validate_only=validate_only)
 
 
 def alter(
@@ -86,5 +84,5 @@ def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str |
     return api.EntryResult(
         error_code=code,
         error_message=message,
-        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
+        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
     )

@@ -1,6 +1,5 @@
 """The common path of AlterConfigs and IncrementalAlterConfigs. Follows ConfigAdminManager."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -34,7 +33,7 @@ def alter_resources(
     response_class: Callable[..., _Response],
 ) -> list[_Response]:
     alterations = ctx.array(alteration_of(ctx, broker, resource) for resource in request.resources)
-    times = Counter((alteration.kind, alteration.name) for alteration in alterations)
+    times = ctx.counts((alteration.kind, alteration.name) for alteration in alterations)
     responses = []
     for alteration in alterations:
         kind, name = alteration.kind, alteration.name
@@ -42,8 +41,6 @@ def alter_resources(
         ctx.error_code = ctx.error_code or code
         response = response_class(error_code=code, error_message=message, resource_type=kind, resource_name=name)
         responses.append(response)
-    ctx.free(alterations)
-    ctx.free(times)
     return responses
 
 

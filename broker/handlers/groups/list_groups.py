@@ -15,10 +15,10 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    states = dict.fromkeys(state.strip().lower() for state in request.states_filter)
-    types = dict.fromkeys(kind.lower() for kind in request.types_filter)
+    states = ctx.counts(state.strip().lower() for state in request.states_filter)
+    types = ctx.counts(kind.lower() for kind in request.types_filter)
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
-    response = ListGroupsResponse(
+    return ListGroupsResponse(
         groups=[
             ListedGroup(
                 group_id=group.group_id,
@@ -26,7 +26,7 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
                 group_state=group.state_name,
                 group_type=group.type,
             )
-            for group in ctx.sliced(list(groups.groups.values()))
+            for group in ctx.array(groups.groups.values())
             if (not states or group.state_name.lower() in states)
             and (not types or group.type in types)
             and (
@@ -37,6 +37,3 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
             )
         ]
     )
-    ctx.free(states)
-    ctx.free(types)
-    return response

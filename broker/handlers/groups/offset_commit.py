@@ -49,13 +49,11 @@ def handle(ctx: RequestContext, request: api.OffsetCommitRequest, broker: Broker
         codes = broker.groups.commit_offsets(ctx, commit, request.retention_time_ms)
         for (_, _, result), code in zip(accepted, codes, strict=True):
             result.error_code = code
-        ctx.free(new)
 
     def respond(errors: ReplicationErrors) -> api.OffsetCommitResponse:
         for _, _, result in accepted if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
         ctx.error_code = ctx.error_code or next((one.error_code for _, _, one in accepted if one.error_code), 0)
-        ctx.free(accepted)
         return _response(topics)
 
     committed = any(not result.error_code for _, _, result in accepted)

@@ -36,9 +36,6 @@ def handle(ctx: RequestContext, request: api.OffsetDeleteRequest, broker: Broker
     group_error = _delete(ctx, broker, request.group_id, accepted)
     if group_error:
         ctx.error_code = group_error
-        while topics:
-            ctx.free(topics.pop()[2])
-        ctx.free(accepted)
         return api.OffsetDeleteResponse(error_code=group_error)
 
     def respond(errors: ReplicationErrors) -> api.OffsetDeleteResponse:
@@ -46,7 +43,6 @@ def handle(ctx: RequestContext, request: api.OffsetDeleteRequest, broker: Broker
             ctx.error_code = errors[request.group_id]
             return api.OffsetDeleteResponse(error_code=ctx.error_code)
         ctx.error_code = ctx.error_code or next((one.error_code for _, _, one in accepted if one.error_code), 0)
-        ctx.free(accepted)
         return api.OffsetDeleteResponse(
             topics=[api.OffsetDeleteResponseTopic(name=name, partitions=results) for name, _, results in topics]
         )

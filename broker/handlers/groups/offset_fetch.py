@@ -16,7 +16,7 @@ from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import offset_fetch as api
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.message import Message, free_arrays
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
@@ -48,10 +48,7 @@ def handle(ctx: RequestContext, request: api.OffsetFetchRequest, broker: Broker)
         ]
         if ctx.version >= _BATCHED_SINCE:
             return api.OffsetFetchResponse(groups=responses)
-        response = _of_one_group(ctx, responses[0])
-        for copied in requested[0], responses[0]:
-            free_arrays(copied, ctx.pause)
-        return response
+        return _of_one_group(responses[0])
 
     if GROUP_METADATA_TOPIC not in broker.metadata.topics:
         return respond({})
@@ -72,7 +69,7 @@ def _one_group(ctx: RequestContext, request: api.OffsetFetchRequest) -> api.Offs
     )
 
 
-def _of_one_group(ctx: RequestContext, group: api.OffsetFetchResponseGroup) -> api.OffsetFetchResponse:
+def _of_one_group(group: api.OffsetFetchResponseGroup) -> api.OffsetFetchResponse:
     return api.OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -86,7 +83,7 @@ def _of_one_group(ctx: RequestContext, group: api.OffsetFetchResponseGroup) -> a
                         metadata=one.metadata,
                         error_code=one.error_code,
                     )
-                    for one in ctx.sliced(topic.partitions)
+                    for one in topic.partitions
                 ],
             )
             for topic in group.topics
@@ -119,7 +116,7 @@ def _fetch(
         if topic.name in hidden and requested.topics is None:
             continue
         has_no_name = ctx.version >= _TOPIC_IDS_SINCE and not topic.name
-        partitions = []
+        partitions: list[api.OffsetFetchResponsePartitions] = ctx.array()
         for index in topic.partition_indexes:
             partition = topic.name, index
             if has_no_name:
@@ -132,7 +129,6 @@ def _fetch(
                 partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
         response = api.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         (failed if has_no_name or topic.name in hidden else topics).append(response)
-    ctx.free(found)
     topics.extend(failed)
     return api.OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
@@ -147,7 +143,7 @@ def _group_error(
     topics = ctx.array(
         api.OffsetFetchResponseTopics(
             name=topic.name,
-            partitions=[_partition_error(ctx, index, error) for index in topic.partition_indexes],
+            partitions=ctx.array(_partition_error(ctx, index, error) for index in topic.partition_indexes),
         )
         for topic in requested.topics or ()
     )
@@ -166,7 +162,7 @@ def _named(
 
 
 def _all(ctx: RequestContext, broker: Broker, offsets: Iterable[TopicPartition]) -> Iterator[_RequestedTopic]:
-    for name, partitions in groupby(ctx.sliced(sorted(offsets)), key=lambda partition: partition[0]):
+    for name, partitions in groupby(ctx.array(sorted(offsets)), key=lambda partition: partition[0]):
         known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
             continue  # a deleted topic has no id

@@ -47,8 +47,8 @@ def check_partitions(
     for (name, topic_id, some, found), real_name in zip(topics, names, strict=True):
         is_denied = real_name in denied and found is not ErrorCode.UNKNOWN_TOPIC_ID
         topic = ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_denied else found
-        failed: list[R] = []
-        kept: list[R] = []
+        failed: list[R] = ctx.array()
+        kept: list[R] = ctx.array()
         for one in some:
             if isinstance(topic, ErrorCode):
                 error = topic
@@ -65,7 +65,6 @@ def check_partitions(
             failed_topics.append((name, topic_id, failed))
         if kept:
             accepted_topics.append((name, topic_id, kept))
-    ctx.free(topics)
     return _merged(ctx, failed_topics, accepted_topics), accepted
 
 
@@ -94,7 +93,7 @@ def _merged(ctx: RequestContext, failed: Topics[R], accepted: Topics[R]) -> Topi
     """
     if not failed:
         return accepted
-    first: dict[tuple[str, bytes], list[R]] = {}
+    first: dict[tuple[str, bytes], list[R]] = ctx.mapping()
     merged: Topics[R] = ctx.array()
     for topic in chain(failed, accepted):
         name, topic_id, results = topic
@@ -103,5 +102,4 @@ def _merged(ctx: RequestContext, failed: Topics[R], accepted: Topics[R]) -> Topi
             merged.append(topic)
         else:
             known.extend(results)
-    ctx.free(first)
     return merged

@@ -88,8 +88,8 @@ class _Append:
         ctx, metadata, by_id = self._ctx, self._broker.metadata, self._by_id
         topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
         name = data.name if topic is None else topic.name
-        results: list[PartitionProduceResponse | _LongAppend] = []
-        for item in ctx.sliced(data.partition_data):
+        results: list[PartitionProduceResponse | _LongAppend] = ctx.array()
+        for item in data.partition_data:
             index = item.index
             if name in self._denied:
                 results.append(error_result(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -123,7 +123,7 @@ class _Append:
         ctx = self._ctx
         response = ProduceResponse(
             [
-                TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in ctx.sliced(results)])
+                TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in results])
                 for data, results in self._results
             ]
         )
@@ -204,9 +204,7 @@ def error_response(
         TopicProduceResponse(
             name=data.name,
             topic_id=data.topic_id,
-            partition_responses=[
-                error_result(ctx, item.index, code, message) for item in ctx.sliced(data.partition_data)
-            ],
+            partition_responses=[error_result(ctx, item.index, code, message) for item in data.partition_data],
         )
         for data in _each_once(ctx, request.topic_data)
     ]
@@ -221,16 +219,19 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
 
 def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
     """Merge repeated topics; of a repeated partition, keep the last records; drop topics without partitions."""
-    topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = ctx.mapping()
     for topic in topic_data:
         if not topic.partition_data:
             continue
-        partitions = topics.setdefault((topic.name, topic.topic_id), {})
+        key = topic.name, topic.topic_id
+        partitions = topics.get(key)
+        if partitions is None:
+            partitions = topics[key] = ctx.mapping()
         for item in topic.partition_data:
             partitions[item.index] = item
     return ctx.array(
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
-        for (name, topic_id), partitions in ctx.sliced(topics.items())
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=ctx.array(partitions.values()))
+        for (name, topic_id), partitions in topics.items()
     )
 
 

@@ -24,10 +24,15 @@ _Pending = PendingPartition[api.DeleteRecordsPartitionResult]
 def handle(
     ctx: RequestContext, request: api.DeleteRecordsRequest, broker: Broker
 ) -> api.DeleteRecordsResponse | Outcome:
-    requested: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = ctx.mapping()
     for topic in request.topics:
+        if not topic.partitions:
+            continue
+        offsets = requested.get(topic.name)
+        if offsets is None:
+            offsets = requested[topic.name] = ctx.mapping()
         for item in topic.partitions:
-            requested.setdefault(topic.name, {})[item.partition_index] = item.offset
+            offsets[item.partition_index] = item.offset
     denied = broker.auth.filter_denied(
         ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
@@ -40,10 +45,10 @@ def handle(
                     _failed(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if name in denied
                     else _delete(ctx, broker, name, index, offset, pending)
-                    for index, offset in ctx.sliced(offsets.items())
+                    for index, offset in offsets.items()
                 ],
             )
-            for name, offsets in ctx.sliced(requested.items())
+            for name, offsets in requested.items()
         ]
     )
     if all(map(_is_deleted, pending)):

@@ -5,8 +5,6 @@ Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; v0 fol
 legacyFetchOffsetsBefore.
 """
 
-from collections import Counter
-
 from sluice.broker.broker import Broker
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
@@ -59,11 +57,11 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
                 for topic in request.topics
             ]
         )
-    times = Counter(
+    times = ctx.counts(
         (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
     )
     # As in Kafka, repeated topics are merged, and topics without partitions left out, unless they are denied.
-    responses: dict[str, dict[int, api.ListOffsetsPartitionResponse]] = {}
+    responses: dict[str, dict[int, api.ListOffsetsPartitionResponse]] = ctx.mapping()
     denied: list[api.ListOffsetsTopicResponse] = []
     for topic in request.topics:
         if topic.name in hidden:
@@ -72,7 +70,9 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
             continue
         if not topic.partitions:
             continue
-        partitions = responses.setdefault(topic.name, {})
+        partitions = responses.get(topic.name)
+        if partitions is None:
+            partitions = responses[topic.name] = ctx.mapping()
         for requested in topic.partitions:
             index = requested.partition_index
             if times[topic.name, index] > 1:
@@ -82,7 +82,7 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
     return api.ListOffsetsResponse(
         topics=[
             api.ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
-            for name, partitions in ctx.sliced(responses.items())
+            for name, partitions in responses.items()
         ]
         + denied
     )

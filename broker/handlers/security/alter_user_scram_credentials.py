@@ -25,13 +25,12 @@ _Error = tuple[ErrorCode, str]
 def handle(
     ctx: RequestContext, request: api.AlterUserScramCredentialsRequest, broker: Broker
 ) -> api.AlterUserScramCredentialsResponse:
-    changes: dict[str, Change] = {}
-    errors: dict[str, _Error] = {}
+    changes: dict[str, Change] = ctx.mapping()
+    errors: dict[str, _Error] = ctx.mapping()
     all_changes: list[Change] = ctx.array(chain(request.deletions, request.upsertions))
     if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        errors = dict.fromkeys(
-            sorted({one.name for one in all_changes}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
-        )
+        for name in sorted(ctx.counts(one.name for one in all_changes)):
+            errors[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied
     for change in all_changes:
         if change.name in errors:
             continue
@@ -47,13 +46,10 @@ def handle(
         if failed:
             del changes[change.name]
             errors[change.name] = failed, failed.message
-    results = [api.AlterUserScramCredentialsResult(user=user, error_message=None) for user in ctx.sliced(changes)]
-    for user, (code, message) in ctx.sliced(errors.items()):
+    results = [api.AlterUserScramCredentialsResult(user=user, error_message=None) for user in changes]
+    for user, (code, message) in errors.items():
         ctx.error_code = ctx.error_code or code
         results.append(api.AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
-    ctx.free(all_changes)
-    ctx.free(changes)
-    ctx.free(errors)
     return api.AlterUserScramCredentialsResponse(results=results)
 
 

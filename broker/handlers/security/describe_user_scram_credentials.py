@@ -1,7 +1,5 @@
 """DescribeUserScramCredentials, key 50, version 0 (KIP-554). Follows ScramImage.describe."""
 
-from collections import Counter
-
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -18,8 +16,8 @@ def handle(
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
     known = broker.cluster.scram_credentials
-    requested = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known.users(), 1)
-    results = [_describe(ctx, broker, user, times) for user, times in ctx.sliced(requested.items())]
+    requested = ctx.counts((user.name for user in request.users) if request.users else known.users())
+    results = [_describe(ctx, broker, user, times) for user, times in requested.items()]
     ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
     return api.DescribeUserScramCredentialsResponse(results=results)
 

@@ -49,7 +49,7 @@ def topic_errors(
     by_id = broker.metadata.topics_by_id
     names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    errors = {}
+    errors: dict[TopicIdPartition, ErrorCode] = ctx.mapping()
     for one in partitions:
         topic = by_id.get(one[0])
         if topic is None:
@@ -72,10 +72,10 @@ def acknowledge(
 ) -> None:
     largest_type = RENEW if ctx.version >= _RENEWS_SINCE else REJECT
     errors = topic_errors(ctx, broker, requested)
-    results: dict[TopicIdPartition, AcknowledgeResult] = {}
-    empty: dict[TopicIdPartition, AcknowledgeResult] = {}
-    valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
-    for one, batches in ctx.sliced(requested.items()):
+    results: dict[TopicIdPartition, AcknowledgeResult] = ctx.mapping()
+    empty: dict[TopicIdPartition, AcknowledgeResult] = ctx.mapping()
+    valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = ctx.mapping()
+    for one, batches in requested.items():
         error = errors.get(one, ErrorCode.NONE)
         if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(batches, largest_type, renews=renews):
             error = ErrorCode.INVALID_REQUEST
@@ -90,16 +90,16 @@ def acknowledge(
     if not valid:
         done(results)  # without the empty ones, as in Kafka
         return
-    results |= empty
-    missing = set(valid)
+    results.update(empty)
+    missing = ctx.counts(valid)
 
     def finished(one: TopicIdPartition, result: AcknowledgeResult) -> None:
         results[one] = result
-        missing.discard(one)
+        missing.pop(one, None)
         if not missing:
             done(results)
 
-    for one, converted in ctx.sliced(valid.items()):
+    for one, converted in valid.items():
         broker.share_partitions.acknowledge(member, one, converted, partial(finished, one))
 
 

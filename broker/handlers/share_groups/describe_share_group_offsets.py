@@ -63,8 +63,6 @@ def handle(ctx: RequestContext, request: api.DescribeShareGroupOffsetsRequest, b
     def respond(results: list[_Described]) -> Message:
         for wait, build in results:
             wait.group.topics = _authorized(ctx, broker, wait, build())
-        ctx.free(results)
-        ctx.free(waits)
         return api.DescribeShareGroupOffsetsResponse(groups=groups)
 
     return respond_when_done(ctx, start, respond)

@@ -6,9 +6,9 @@ from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
-from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from sluice.protocol.apis import share_acknowledge as api
-from sluice.protocol.apis.share_fetch import LeaderIdAndEpoch, NodeEndpoint
+from sluice.protocol.apis.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -26,11 +26,10 @@ def handle(ctx: RequestContext, request: api.ShareAcknowledgeRequest, broker: Br
     session = ErrorCode.INVALID_SHARE_SESSION_EPOCH if epoch == INITIAL_EPOCH else shares.sessions.resume(member, epoch)
     if isinstance(session, ErrorCode):
         return _failed(ctx, session)
-    requested = {
-        (topic.topic_id, one.partition_index): one.acknowledgement_batches
-        for topic in request.topics
-        for one in topic.partitions
-    }
+    requested: dict[TopicIdPartition, list[AcknowledgementBatch]] = ctx.mapping()
+    for topic in request.topics:
+        for one in topic.partitions:
+            requested[topic.topic_id, one.partition_index] = one.acknowledgement_batches
 
     def start(done: Callable[[Results], None]) -> None:
         acknowledge(ctx, broker, member, requested, done, renews=request.is_renew_ack)
@@ -45,8 +44,8 @@ def handle(ctx: RequestContext, request: api.ShareAcknowledgeRequest, broker: Br
 
 def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Results) -> api.ShareAcknowledgeResponse:
     leaders = Leaders(ctx, broker)
-    topics: dict[bytes, list[api.PartitionData]] = {}
-    for (topic_id, index), (code, message) in ctx.sliced(results.items()):
+    topics: dict[bytes, list[api.PartitionData]] = ctx.mapping()
+    for (topic_id, index), (code, message) in results.items():
         data = api.PartitionData(partition_index=index, error_code=code, error_message=message)
         data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
         ctx.error_code = ctx.error_code or code

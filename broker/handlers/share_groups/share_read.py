@@ -104,17 +104,18 @@ class ShareRead(FetchOutcome):
         if session.epoch != self._epoch:
             return self._overtaken(0)
         is_first = self._request.share_session_epoch == INITIAL_EPOCH
-        reported = {
-            one: data
-            for one, data in ctx.sliced(self._read().items())
+        reported: dict[TopicIdPartition, api.PartitionData] = ctx.mapping()
+        reported.update(
+            (one, data)
+            for one, data in self._read().items()
             if session.must_report(one, data.error_code, has_records=bool(data.acquired_records)) or is_first
-        }
+        )
         leaders = Leaders(ctx, self._broker)
-        for one, (code, message) in ctx.sliced(acknowledged.items()):
+        for one, (code, message) in acknowledged.items():
             data = reported.setdefault(one, api.PartitionData(partition_index=one[1], records=b""))
             data.acknowledge_error_code, data.acknowledge_error_message = code, message
-        topics: dict[bytes, list[api.PartitionData]] = {}
-        for (topic_id, index), data in ctx.sliced(reported.items()):
+        topics: dict[bytes, list[api.PartitionData]] = ctx.mapping()
+        for (topic_id, index), data in reported.items():
             ctx.error_code = ctx.error_code or data.error_code or data.acknowledge_error_code
             data.current_leader = api.LeaderIdAndEpoch(*leaders.after(topic_id, index, data.error_code))
             topics.setdefault(topic_id, []).append(data)
@@ -143,10 +144,9 @@ class ShareRead(FetchOutcome):
         return api.ShareFetchResponse(throttle_time_ms=throttle_time_ms, error_code=code)
 
     def _read(self) -> dict[TopicIdPartition, api.PartitionData]:
-        responses = {
-            (topic_id, index): api.PartitionData(partition_index=index, error_code=code, records=b"")
-            for (topic_id, index), code in self._ctx.sliced(list(self._errors.items()))
-        }
+        responses: dict[TopicIdPartition, api.PartitionData] = self._ctx.mapping()
+        for one, code in self._ctx.array(self._errors.copy().items()):
+            responses[one] = api.PartitionData(partition_index=one[1], error_code=code, records=b"")
         acquirable = self._acquirable()
         if not acquirable:
             return responses

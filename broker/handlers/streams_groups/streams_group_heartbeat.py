@@ -52,7 +52,7 @@ def _access_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, br
         return HeartbeatError(ErrorCode.GROUP_AUTHORIZATION_FAILED, None)
     if request.topology is None:
         return None
-    topics = ctx.array(_required_topics(request.topology))
+    topics = ctx.array(_required_topics(ctx, request.topology))
     prohibited = [name for name in topics if name in COORDINATOR_TOPICS]
     if prohibited:
         message = f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
@@ -66,8 +66,8 @@ def _access_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, br
     return None
 
 
-def _required_topics(topology: Topology) -> Collection[str]:
-    names: dict[str, None] = {}
+def _required_topics(ctx: RequestContext, topology: Topology) -> Collection[str]:
+    names: dict[str, None] = ctx.mapping()
     for one in topology.subtopologies:
         for name in chain(one.source_topics, one.repartition_sink_topics):
             names[name] = None

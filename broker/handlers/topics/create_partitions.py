@@ -4,7 +4,6 @@ Follows ControllerApis.createPartitions and ReplicationControlManager. Different
 brokers are not charged to a quota.
 """
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 from sluice.broker.broker import Broker
@@ -30,9 +29,9 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: api.CreatePartitionsRequest, broker: Broker) -> Message:
-    times = Counter(requested.name for requested in request.topics)
+    times = ctx.counts(requested.name for requested in request.topics)
     once = ctx.array(requested for requested in request.topics if times[requested.name] == 1)
-    results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
+    results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
     response = api.CreatePartitionsResponse(results=results)
     denied = broker.auth.filter_denied(
         ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in once]

@@ -1,6 +1,5 @@
 """CreateTopics, key 19, versions 0-7. Follows Kafka's ReplicationControlManager.createTopics."""
 
-from collections import Counter
 from collections.abc import Collection
 
 from sluice.broker.broker import Broker
@@ -23,27 +22,25 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker) -> Message:
-    times = Counter(topic.name for topic in request.topics)
-    names = ctx.array(name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC)
+    times = ctx.counts(topic.name for topic in request.topics)
+    names = ctx.array(name for name, n in times.items() if n == 1 and name != METADATA_TOPIC)
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
     if request.timeout_ms <= 0 and any(name not in denied for name in names):
-        ctx.free(times)
         return expired(ctx, request)
-    once = {topic.name: topic for topic in request.topics}
-    requested = ctx.array((topic, _new_topic(topic)) for topic in ctx.sliced(once.values()))
-    ctx.free(once)
+    once: dict[str, api.CreatableTopic] = ctx.mapping()
+    for topic in request.topics:
+        once[topic.name] = topic
+    requested = ctx.array((topic, _new_topic(topic)) for topic in once.values())
     authorized = (new for topic, new in requested if topic.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         failed = [_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
-        ctx.free(requested)
-        ctx.free(times)
         return api.CreateTopicsResponse(topics=failed)
     quota = broker.throttler.mutation_quota(ctx)
     created: set[str] = set()
-    response = api.CreateTopicsResponse(
+    return api.CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)
             if topic.name in denied
@@ -54,9 +51,6 @@ def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
-    ctx.free(requested)
-    ctx.free(times)
-    return response
 
 
 def _without_configs(result: api.CreatableTopicResult, hidden: Collection[str]) -> api.CreatableTopicResult:
@@ -90,7 +84,7 @@ def _create(
 ) -> api.CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [index for index, n in Counter(a.partition_index for a in requested.assignments).items() if n > 1]
+    repeated = [index for index, n in ctx.counts(a.partition_index for a in requested.assignments).items() if n > 1]
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))

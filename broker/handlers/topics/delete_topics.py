@@ -1,6 +1,5 @@
 """DeleteTopics, key 20, versions 0-6. Follows Kafka's ControllerApis.deleteTopics."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -41,10 +40,10 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) ->
         return DeleteTopicsResponse(
             responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in requested]
         )
-    names = Counter(state.name for state in requested if state.name is not None and state.topic_id == ZERO_UUID)
-    ids = Counter(state.topic_id for state in requested if state.name is None and state.topic_id != ZERO_UUID)
-    names_once = ctx.array(name for name, n in ctx.sliced(names.items()) if n == 1)
-    ids_once = ctx.array(id_ for id_, n in ctx.sliced(ids.items()) if n == 1)
+    names = ctx.counts(state.name for state in requested if state.name is not None and state.topic_id == ZERO_UUID)
+    ids = ctx.counts(state.topic_id for state in requested if state.name is None and state.topic_id != ZERO_UUID)
+    names_once = ctx.array(name for name, n in names.items() if n == 1)
+    ids_once = ctx.array(id_ for id_, n in ids.items() if n == 1)
     if request.timeout_ms <= 0 and (names_once or ids_once):
         return expired(ctx, request)
     responses = [_malformed(ctx, state) for state in requested if (state.name is None) == (state.topic_id == ZERO_UUID)]
@@ -54,13 +53,10 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) ->
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in denied.undeletable}
     quota = broker.throttler.mutation_quota(ctx)
     responses += [
-        _delete_by_id(ctx, broker, id_, n, denied, quota)
-        for id_, n in ctx.sliced(ids.items())
-        if n > 1 or id_ not in named_ids
+        _delete_by_id(ctx, broker, id_, n, denied, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids
     ]
     responses += [
-        _delete_by_name(ctx, broker, name, n, by_name.get(name), ids, denied, quota)
-        for name, n in ctx.sliced(names.items())
+        _delete_by_name(ctx, broker, name, n, by_name.get(name), ids, denied, quota) for name, n in names.items()
     ]
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=0 if quota is None else quota.throttle_time_ms())
 

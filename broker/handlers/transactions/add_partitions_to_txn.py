@@ -32,12 +32,12 @@ def handle(ctx: RequestContext, request: api.AddPartitionsToTxnRequest, broker: 
         return api.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
     # As in Kafka, of a repeated transaction the last partitions are added, and the first ones are in the response.
-    added_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = {}
-    named_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = {}
+    added_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = ctx.mapping()
+    named_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = ctx.mapping()
     for one in transactions:
         added_topics[one.transactional_id] = one.topics
         named_topics.setdefault(one.transactional_id, one.topics)
-    results: dict[int, _Result] = {}  # by position of the transaction in the request
+    results: dict[int, _Result] = ctx.mapping()  # by position of the transaction in the request
 
     def start(done: Callable[[None], None]) -> None:
         def add(place: int, transaction: api.AddPartitionsToTxnTransaction) -> None:
@@ -91,17 +91,20 @@ def _add(
     ):
         done(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return
-    codes = {TopicPartition(topic.name, index): ErrorCode.NONE for topic in topics for index in topic.partitions}
+    codes: _Codes = ctx.mapping()
+    for topic in topics:
+        for index in topic.partitions:
+            codes[TopicPartition(topic.name, index)] = ErrorCode.NONE
     checked = (name.topic for name in codes if of_client and name.topic not in INTERNAL_TOPICS)
     denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
     fails = False
-    for name in ctx.sliced(codes):
+    for name in codes:
         codes[name] = code = _unwritable(ctx, broker, name, denied)
         fails = fails or bool(code)
     coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
     if fails:
-        for name in ctx.sliced(codes):
+        for name in codes:
             codes[name] = codes[name] or ErrorCode.OPERATION_NOT_ATTEMPTED
         done(codes)
     elif transaction.verify_only:
@@ -139,13 +142,10 @@ def _topic_results(
             for topic in topics
         ]
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
-    results: dict[str, api.AddPartitionsToTxnTopicResult] = {}
-    for (topic, partition), code in ctx.sliced(codes.items()):
+    results: dict[str, api.AddPartitionsToTxnTopicResult] = ctx.mapping()
+    for (topic, partition), code in codes.items():
         result = results.get(topic)
         if result is None:
             result = results[topic] = api.AddPartitionsToTxnTopicResult(name=topic)
         result.results_by_partition.append(api.AddPartitionsToTxnPartitionResult(partition, code))
-    ctx.free(codes)
-    found = list(results.values())
-    ctx.free(results)
-    return found
+    return list(results.values())

@@ -31,7 +31,7 @@ def handle(ctx: RequestContext, request: api.ListTransactionsRequest, broker: Br
             producer_id=metadata.producer_id,
             transaction_state=metadata.state.label,
         )
-        for metadata in ctx.sliced(list(broker.transactions))
+        for metadata in ctx.array(broker.transactions)
         if _matches(request, metadata, ctx.now_ms)
         and (pattern is None or _fullmatch(ctx, pattern, metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)

@@ -47,7 +47,6 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
         for (_, _, result), code in zip(accepted, codes, strict=True):
             result.error_code = code
-        ctx.free(new)
         committed = any(not code for code in codes)
         return (
             respond_when_replicated(ctx, broker, [request.group_id], build_response)
@@ -59,7 +58,6 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
         for _, _, result in accepted if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
         ctx.error_code = ctx.error_code or next((one.error_code for _, _, one in accepted if one.error_code), 0)
-        ctx.free(accepted)
         return _response(topics)
 
     def on_verified(code: ErrorCode) -> Message | Outcome:

@@ -24,15 +24,16 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Broker) -> Message | Outcome:
-    codes: dict[int, _Codes] = {}
+    codes: dict[int, _Codes] = ctx.mapping()
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(
         ctx, AclOperation.ALTER, log_denied=False
     ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
     for marker in request.markers:
-        names = dict.fromkeys(_names(marker))  # a repeated partition gets one marker
-        for name in ctx.sliced(names):
-            of_producer = codes.setdefault(marker.producer_id, {})
+        for name in ctx.counts(_names(marker)):  # a repeated partition gets one marker
+            of_producer = codes.get(marker.producer_id)
+            if of_producer is None:
+                of_producer = codes[marker.producer_id] = ctx.mapping()
             if not authorized:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 continue
@@ -49,7 +50,6 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
                 return _failed(ctx, request, invalid.code)
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset
-        ctx.free(names)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
         await_replication(broker.replicas, written, broker.config.integer("request.timeout.ms"), done)
@@ -65,7 +65,11 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
 
 
 def _failed(ctx: RequestContext, request: api.WriteTxnMarkersRequest, code: ErrorCode) -> api.WriteTxnMarkersResponse:
-    codes = {marker.producer_id: dict.fromkeys(_names(marker), code) for marker in request.markers}
+    codes: dict[int, _Codes] = ctx.mapping()
+    for marker in request.markers:
+        of_producer = codes[marker.producer_id] = ctx.mapping()
+        for name in _names(marker):
+            of_producer[name] = code
     return _response(ctx, codes, {})
 
 
@@ -91,21 +95,18 @@ def _response(ctx: RequestContext, codes: dict[int, _Codes], not_replicated: _Co
     return api.WriteTxnMarkersResponse(
         markers=[
             api.WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
-            for producer_id, of_producer in ctx.sliced(codes.items())
+            for producer_id, of_producer in codes.items()
         ]
     )
 
 
 def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[api.WritableTxnMarkerTopicResult]:
-    topics: dict[str, api.WritableTxnMarkerTopicResult] = {}
-    for name, written in ctx.sliced(codes.items()):
+    topics: dict[str, api.WritableTxnMarkerTopicResult] = ctx.mapping()
+    for name, written in codes.items():
         code = written or not_replicated.get(name, written)
         ctx.error_code = ctx.error_code or code
         topic = topics.get(name.topic)
         if topic is None:
             topic = topics[name.topic] = api.WritableTxnMarkerTopicResult(name=name.topic)
         topic.partitions.append(api.WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code))
-    ctx.free(codes)
-    found = list(topics.values())
-    ctx.free(topics)
-    return found
+    return list(topics.values())

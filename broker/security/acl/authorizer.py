@@ -14,7 +14,6 @@ decisions that only filter a response are not logged.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sluice.broker.requests.context import RequestContext
@@ -140,22 +139,17 @@ class Authorizer:
     ) -> Collection[str]:
         if self._acls is None:
             return ()
-        counts = Counter(ctx.sliced(names))
-        denied = {
-            name
-            for name, times in ctx.sliced(counts.items())
-            if not self.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
-        }
-        ctx.free(counts)
+        denied: dict[str, None] = ctx.mapping()
+        for name, times in ctx.counts(ctx.sliced(names)).items():
+            if not self.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied):
+                denied[name] = None
         return denied
 
     def have_hidden_topics(self, ctx: RequestContext, groups: list[set[str]]) -> list[bool]:
-        """Return whether the client may not describe a topic, for the topics of each group, and empty the list."""
+        """Return whether the client may not describe a topic, for the topics of each group."""
         topics = {topic for group in groups for topic in group}
         hidden = self.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
-        result = [not group.isdisjoint(hidden) for group in groups]
-        ctx.free(groups)
-        return result
+        return [any(topic in hidden for topic in group) for group in groups]
 
     def authorize_any(self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether the client may access any name (AuthorizerUtils.authorizeByResourceType)."""

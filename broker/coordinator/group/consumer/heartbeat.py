@@ -56,10 +56,8 @@ class ConsumerProtocol:
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
-        sent = _sent(request)  # first: other requests are served meanwhile
-        response = self._change_member(ctx, request, sent)
-        ctx.free(sent.names)
-        return response
+        sent = _sent(ctx, request)  # first: other requests are served meanwhile
+        return self._change_member(ctx, request, sent)
 
     def _change_member(
         self, ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest, sent: "_Sent"
@@ -179,12 +177,13 @@ class _Sent(NamedTuple):
     owned: Owned
 
 
-def _sent(request: api.ConsumerGroupHeartbeatRequest) -> _Sent:
+def _sent(ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest) -> _Sent:
     owned = request.topic_partitions
-    names = dict.fromkeys(request.subscribed_topic_names or ())
+    names: dict[str, None] = ctx.kept_mapping()
+    names.update((name, None) for name in request.subscribed_topic_names or ())
     return _Sent(
         names,
-        sum(map(len, names)),
+        sum(map(len, ctx.sliced(names))),
         None if owned is None else [(one.topic_id, one.partitions.copy()) for one in owned],
     )
 

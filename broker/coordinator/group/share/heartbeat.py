@@ -13,7 +13,7 @@ A heartbeat is handled at once, in these steps:
 A member that joins a new group gets no partitions; a later heartbeat assigns them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
@@ -57,14 +57,13 @@ class ShareProtocol:
         if problem is not None:
             return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
         # First, because other requests are served meanwhile.
-        names = dict.fromkeys(request.subscribed_topic_names or ())
-        characters = sum(map(len, names))
-        response = self._change_member(ctx, request, names, characters)
-        ctx.free(names)
-        return response
+        names: dict[str, None] = ctx.kept_mapping()
+        names.update((name, None) for name in request.subscribed_topic_names or ())
+        characters = sum(map(len, ctx.sliced(names)))
+        return self._change_member(ctx, request, names, characters)
 
     def _change_member(
-        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, names: dict[str, None], characters: int
+        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, names: Collection[str], characters: int
     ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
         error = self._runtime.error(request.group_id)
         if error:

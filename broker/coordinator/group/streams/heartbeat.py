@@ -111,10 +111,10 @@ class StreamsProtocol:
             return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
         tags = request.client_tags
         reported = _Reported(
-            distinct_tasks(request),
+            distinct_tasks(ctx, request),
             owned_tasks(request),
-            offsets_by_task(request.task_offsets),
-            offsets_by_task(request.task_end_offsets),
+            offsets_by_task(ctx, request.task_offsets),
+            offsets_by_task(ctx, request.task_end_offsets),
             _reported_topology(request.topology),
             None if tags is None else {tag.key: tag.value for tag in tags},
         )

@@ -16,6 +16,7 @@ from sluice.broker.coordinator.group.modern_group import (
     first_problem,
     unreleased_instance,
 )
+from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis import streams_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
@@ -101,10 +102,12 @@ def _tasks(reported: Iterable[api.TaskIds]) -> frozenset[Task]:
     return frozenset((one.subtopology_id, partition) for one in reported for partition in one.partitions)
 
 
-def distinct_tasks(request: api.StreamsGroupHeartbeatRequest) -> Collection[Task]:
+def distinct_tasks(ctx: RequestContext, request: api.StreamsGroupHeartbeatRequest) -> Collection[Task]:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     reported = (one for role in roles for one in role or ())
-    return {(one.subtopology_id, partition): None for one in reported for partition in one.partitions}
+    tasks: dict[Task, None] = ctx.kept_mapping()
+    tasks.update(((one.subtopology_id, partition), None) for one in reported for partition in one.partitions)
+    return tasks
 
 
 def task_error(reported: Collection[Task], subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
@@ -122,10 +125,12 @@ def task_error(reported: Collection[Task], subtopologies: Mapping[str, Configure
     return None
 
 
-def offsets_by_task(reported: Iterable[api.TaskOffset] | None) -> dict[Task, int] | HeartbeatError | None:
+def offsets_by_task(
+    ctx: RequestContext, reported: Iterable[api.TaskOffset] | None
+) -> dict[Task, int] | HeartbeatError | None:
     if reported is None:
         return None
-    offsets: dict[Task, int] = {}
+    offsets: dict[Task, int] = ctx.kept_mapping()
     for one in reported:
         task = one.subtopology_id, one.partition
         if task in offsets:

@@ -11,7 +11,7 @@ from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.requests.served_api import Charge
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
-from sluice.protocol.codec.pausing_list import PausingList
+from sluice.protocol.codec.pausing import PausingDict, PausingList
 from sluice.protocol.message import Message, fields_of
 from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
@@ -105,6 +105,6 @@ def test_long_request_of_each_api(key: int, version: int, pauses: list[None]) ->
     assert arrays().keys() <= before.keys()
 
 
-def arrays() -> dict[int, PausingList[Any]]:
-    """Return the arrays of long requests in memory, by identity."""
-    return {id(one): one for one in gc.get_objects() if isinstance(one, PausingList)}
+def arrays() -> dict[int, PausingList[Any] | PausingDict[Any, Any]]:
+    """Return the arrays and dicts of long requests in memory, by identity."""
+    return {id(one): one for one in gc.get_objects() if isinstance(one, PausingList | PausingDict)}

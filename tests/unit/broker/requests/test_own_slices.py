@@ -10,8 +10,6 @@ from sluice.protocol.apis import API_KEYS
 HANDLERS_FOLDER = Path(__file__).parents[4] / "broker/handlers"
 # Modules that several files of an API, or several APIs, use.
 SHARED = {
-    "acknowledgements": {"ShareAcknowledge", "ShareFetch"},
-    "append": {"Produce"},
     "authorization": {"Fetch"},
     "down_conversion": {"Fetch"},
     "fetch_in_progress": {"Fetch"},

@@ -13,6 +13,7 @@ import pytest
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_in_slices, decoder, encoder, source
+from sluice.protocol.codec.pausing import Slices
 from sluice.protocol.message import Message
 from sluice.protocol.types import (
     ZERO_UUID,
@@ -32,6 +33,8 @@ from sluice.protocol.types import (
     uuid,
 )
 from tests.unit.protocol.messages import decoded, encoded
+
+AT_ONCE = Slices(lambda: None, lambda container: None)
 
 
 class Inner(Message):
@@ -160,10 +163,29 @@ def test_tag_of_a_later_version_is_kept_unchanged() -> None:
 
 def test_decoding_in_slices_skips_unknown_tagged_fields() -> None:
     content = encoded(Tagged(1, "n", None, ["w"], unknown_tagged_fields={3: b"three", 300: b"?"}), 1)
-    message, end = decode_in_slices(Tagged, 1, memoryview(content), 0, len(content), lambda: None)
+    message, end = decode_in_slices(Tagged, 1, memoryview(content), 0, len(content), AT_ONCE)
     assert (message, end) == (Tagged(1, "n", None, ["w"]), len(content))
     with pytest.raises(RemoteProtocolError, match="tag 3: invalid size 5 with 4 bytes left"):
-        decode_in_slices(Tagged, 1, memoryview(b"\1\3\5four"), 0, 7, lambda: None)
+        decode_in_slices(Tagged, 1, memoryview(b"\1\3\5four"), 0, 7, AT_ONCE)
+
+
+class Content(Message):
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+
+    content: Annotated[bytes_ | None, V(null="0+")] = None
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 5_000_000])
+def test_long_bytes_are_copied_in_slices(size: int, version: int) -> None:
+    content = encoded(Content(bytes(range(250)) * (size // 250) + bytes(size % 250)), version)
+    pauses: list[None] = []
+    slices = Slices(lambda: pauses.append(None), lambda container: None)
+    message, _ = decode_in_slices(Content, version, memoryview(content), 0, len(content), slices)
+    assert message.content is not None
+    assert type(message.content) is bytes
+    assert encoded(message, version) == content
+    assert len(pauses) == (0 if size <= 1 << 20 else -(-size // (1 << 20)))
 
 
 class Batch(Message):

@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 
 from sluice.protocol.codec.compile import decode_in_slices
-from sluice.protocol.codec.pausing_list import ELEMENTS_PER_PAUSE, PausingList
+from sluice.protocol.codec.pausing import ELEMENTS_PER_PAUSE, LONG, PausingDict, PausingList, Slices
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions, int32, string
 from tests.unit.protocol.messages import encoded
@@ -64,8 +64,12 @@ IN_ONE_PIECE: dict[str, Callable[[list[int]], object]] = {
 }
 
 
+def slices(pauses: list[None], freed: list[object]) -> Slices:
+    return Slices(lambda: pauses.append(None), freed.append)
+
+
 def pausing(elements: list[int], pauses: list[None]) -> PausingList[int]:
-    return PausingList(elements, lambda: pauses.append(None))
+    return PausingList(elements, slices(pauses, []))
 
 
 @pytest.mark.parametrize("iterate", ITERATIONS.values(), ids=ITERATIONS)
@@ -80,6 +84,59 @@ def test_other_uses_do_not_pause_and_copies_are_plain(use: Callable[[list[int]],
     pauses: list[None] = []
     assert use(pausing(PLAIN, pauses)) == use(PLAIN.copy())
     assert not pauses
+
+
+DICT_ITERATIONS: dict[str, Callable[[dict[int, int]], object]] = {
+    "for": lambda x: [one for one in x],  # noqa: C416  (the loop is tested)
+    "keys": lambda x: list(x.keys()),
+    "values": lambda x: list(x.values()),
+    "items": lambda x: list(x.items()),
+    "dict": lambda x: dict(x),
+    "update": lambda x: dict[int, int]().update(x),
+    "|": lambda x: {0: 0} | x,
+    "frozenset": frozenset,
+    "sorted": sorted,
+    "unpacking": lambda x: {**x},
+}
+DICT_IN_ONE_PIECE: dict[str, Callable[[dict[int, int]], object]] = {
+    "len": len,
+    "in": lambda x: -1 in x,
+    "==": lambda x: x == {number: -number for number in PLAIN},
+    "copy": lambda x: x.copy(),
+    "type of a copy": lambda x: type(x.copy()),
+    "bool": bool,
+}
+
+
+@pytest.mark.parametrize("iterate", DICT_ITERATIONS.values(), ids=DICT_ITERATIONS)
+def test_iteration_over_a_dict_pauses_and_has_the_same_result(iterate: Callable[[dict[int, int]], object]) -> None:
+    pauses: list[None] = []
+    numbers: dict[int, int] = PausingDict(slices(pauses, []))
+    plain = {number: -number for number in PLAIN}
+    numbers.update(plain)
+    assert iterate(numbers) == iterate(plain)
+    assert len(pauses) >= LENGTH // ELEMENTS_PER_PAUSE
+
+
+@pytest.mark.parametrize("use", DICT_IN_ONE_PIECE.values(), ids=DICT_IN_ONE_PIECE)
+def test_other_uses_of_a_dict_do_not_pause(use: Callable[[dict[int, int]], object]) -> None:
+    pauses: list[None] = []
+    numbers: dict[int, int] = PausingDict(slices(pauses, []))
+    numbers.update((number, -number) for number in PLAIN)
+    assert use(numbers) == use({number: -number for number in PLAIN})
+    assert not pauses
+
+
+@pytest.mark.parametrize("count", [LONG - 1, LONG])
+def test_long_containers_are_freed_later(count: int) -> None:
+    freed: list[object] = []
+    array = PausingList(range(count), slices([], freed))
+    numbers: PausingDict[int, int] = PausingDict(slices([], freed))
+    numbers.update(dict.fromkeys(range(count), 0))
+    del array, numbers
+    assert list(map(len, freed)) == ([count, count] if count == LONG else [])  # type: ignore[arg-type]
+    freed.clear()
+    assert not freed, "a container is freed once"
 
 
 class Inner(Message):
@@ -101,7 +158,7 @@ def test_arrays_of_each_kind_pause_if_they_are_long(count: int) -> None:
     outer = Outer([Inner(words, numbers)] * count, words, numbers)
     content = encoded(outer, 0)
     pauses: list[None] = []
-    message, _ = decode_in_slices(Outer, 0, memoryview(content), 0, len(content), lambda: pauses.append(None))
+    message, _ = decode_in_slices(Outer, 0, memoryview(content), 0, len(content), slices(pauses, []))
     assert message == outer
     arrays: list[Sequence[object]] = [message.inners, message.words, message.numbers]
     arrays += chain.from_iterable((inner.words, inner.numbers) for inner in message.inners)
