@@ -42,7 +42,6 @@ FINAL_EPOCH = -1  # requests no session, and closes the current one
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 _EVICTION_MS = 120_000
 _INT_MAX = 2**31 - 1
-LAST_EPOCH = _INT_MAX  # the next one is 1
 _NEVER_REPORTED = -1
 
 TopicKey = str | bytes  # a topic's name, or its id since Fetch v13
@@ -143,6 +142,11 @@ class FetchSession:
             self.partitions[item.topic, item.request.partition] = item
         self.counted = len(self.partitions)  # in the cache's number of partitions
 
+    def advance(self) -> int:
+        """Count a request; return the epoch that the next one has to have."""
+        self.epoch = epoch = self.epoch + 1 if self.epoch < _INT_MAX else INITIAL_EPOCH + 1
+        return epoch
+
     def record_sent(self, item: RequestedPartition, size: int, high_watermark: int, log_start_offset: int) -> None:
         item.high_watermark, item.log_start_offset = high_watermark, log_start_offset
         if size and len(self.partitions) > 1:
@@ -213,7 +217,7 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
+        session.advance()
         if request.topics or request.forgotten_topics_data:
             session.update(request)
         sessions = self._sessions

@@ -11,7 +11,6 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
-    LAST_EPOCH,
     NO_SESSION,
     FetchSession,
     PartitionRead,
@@ -171,7 +170,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     is_unchanged = ctx.version >= FORMATS_KNOWN_SINCE or is_sent_unchanged(ctx.version, partition.topic)
     epoch = 0
     if session is not None:
-        session.epoch = epoch = session_epoch + 1 if session_epoch < LAST_EPOCH else INITIAL_EPOCH + 1
+        epoch = session.advance()
         if session.last_used_ms != ctx.now_ms:  # else it is one of the last
             broker.fetch_sessions.used(session, ctx.now_ms)
         trace = ctx.session.trace
