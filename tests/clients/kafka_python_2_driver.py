@@ -30,6 +30,10 @@ from tests.clients.kafka_python_driver import (
 )
 from tests.clients.login import of_python
 
+# Until a new connection has logged in and knows the broker's versions; a busy machine needs more than the default, 2 s.
+for _client in (KafkaConsumer, kafka.KafkaProducer, KafkaAdminClient):
+    _client.DEFAULT_CONFIG["api_version_auto_timeout_ms"] = 60_000
+
 
 @contextmanager
 def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
