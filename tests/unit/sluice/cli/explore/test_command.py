@@ -77,6 +77,7 @@ def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(code: str, *args: str, test: str = "test_orders") -> Result:
     Path(f"{NAME}.py").write_text(dedent(code), encoding="utf-8")
+    sys.modules.pop(NAME, None)  # an earlier file of this test
     return CliRunner().invoke(cli, ["explore", f"{NAME}.py::{test}", "--trace", "traces", *args])
 
 
