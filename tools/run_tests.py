@@ -31,8 +31,10 @@ from tools.locks import HAS_SPARK, install
 
 ROOT = Path(__file__).parents[1]
 UNIT = "tests/unit"
+# On macOS, forks may crash (https://github.com/python/cpython/issues/77906): tests run in one process there.
+CAN_FORK = sys.platform != "darwin"
 # Tests spend half of their time waiting for clients, so there are more workers than a small machine has cores.
-WORKERS = 4
+WORKERS = 4 if CAN_FORK else 1
 # The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
 UNIT_NICENESS = 10
 NO_TESTS_COLLECTED = 5
@@ -68,7 +70,7 @@ def main_phase(workers: int) -> Phase:
 
 def unit_phase(niceness: int = 0) -> Phase:
     """Return the phase of the unit tests."""
-    return Phase("unit tests", ["-q", "--lanes", str(usable_cores()), UNIT], niceness)
+    return Phase("unit tests", ["-q", "--lanes", str(usable_cores() if CAN_FORK else 1), UNIT], niceness)
 
 
 def usable_cores() -> int:
