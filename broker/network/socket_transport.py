@@ -56,6 +56,7 @@ class SocketTransport(asyncio.Transport):
         "_high_water_bytes",
         "_is_paused",
         "_is_reading",
+        "_is_written_by",
         "_loop",
         "_lost",
         "_peer",
@@ -89,6 +90,7 @@ class SocketTransport(asyncio.Transport):
         self._is_reading = False
         self._read_by: Callable[[], None] | None = None  # in place of the protocol
         self._is_paused = False  # the protocol's writing
+        self._is_written_by = False  # a function of `write_by`
         self._closing = False
         self._lost = False  # `connection_lost` was or will be called
 
@@ -207,6 +209,7 @@ class SocketTransport(asyncio.Transport):
         """Let a function write to the socket `fd` when it has room; None: no more. Meanwhile, `write` is not called."""
         if self._lost:
             return
+        self._is_written_by = on_writable is not None
         if on_writable is None:
             self._loop.remove_writer(self.fd)
         else:
@@ -296,6 +299,8 @@ class SocketTransport(asyncio.Transport):
 
     def _end(self, error: Exception | None) -> None:
         if not self._lost:
+            if self._is_written_by:
+                self.write_by(None)
             self._lost = True
             self._loop.call_soon(self._call_connection_lost, error)
 

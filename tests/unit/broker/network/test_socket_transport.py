@@ -223,3 +223,23 @@ def test_deferred_response_is_sent_before_the_end(end: str) -> None:
     loop.run_forever()
     loop.close()
     peer.close()
+
+
+@pytest.mark.parametrize("end", ["close", "abort", "reset by the peer"])
+def test_socket_that_a_function_writes_is_not_watched_after_its_end(end: str) -> None:
+    loop = FairLoop()
+    ours, peer = socketpair()
+    ours.setblocking(False)
+    transport = SocketTransport(loop, ours, Recorder(keeps_open=False), None)
+    transport.start()
+    transport.write_by(lambda: None)
+    if end == "reset by the peer":
+        transport.lose(ConnectionResetError())
+    else:
+        getattr(transport, end)()
+    transport.write_by(None)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert transport.fd not in {key.fd for key in loop.selector.get_map().values()}
+    loop.close()
+    peer.close()
