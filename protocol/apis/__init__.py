@@ -1,4 +1,4 @@
-"""Kafka's APIs of clients, one module each, with request and response in all versions that ever existed.
+"""Kafka's APIs, one module each, with request and response in all versions that ever existed.
 
 `API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`), built from `index`; a module is
 imported when its messages are first used.

@@ -1,4 +1,4 @@
-"""The APIs that clients use, with their keys and all versions that ever existed (Kafka's `ApiKeys`)."""
+"""The APIs, with their keys and all versions that ever existed (Kafka's `ApiKeys`)."""
 
 from sluice.protocol.types import Versions
 
@@ -80,6 +80,11 @@ class ApiKey:
     SHARE_ACKNOWLEDGE = _api(79, "0-2", flexible="0+")
     ADD_RAFT_VOTER = _api(80, "0-1", flexible="0+")
     REMOVE_RAFT_VOTER = _api(81, "0", flexible="0+")
+    INITIALIZE_SHARE_GROUP_STATE = _api(83, "0", flexible="0+")
+    READ_SHARE_GROUP_STATE = _api(84, "0", flexible="0+")
+    WRITE_SHARE_GROUP_STATE = _api(85, "0-1", flexible="0+")
+    DELETE_SHARE_GROUP_STATE = _api(86, "0", flexible="0+")
+    READ_SHARE_GROUP_STATE_SUMMARY = _api(87, "0-1", flexible="0+")
     STREAMS_GROUP_HEARTBEAT = _api(88, "0-1", flexible="0+")
     STREAMS_GROUP_DESCRIBE = _api(89, "0-1", flexible="0+")
     DESCRIBE_SHARE_GROUP_OFFSETS = _api(90, "0-1", flexible="0+")

@@ -26,6 +26,11 @@ def test_every_wire_format_vector_passes(kind: str, capsys: pytest.CaptureFixtur
     assert passed > 0
 
 
+SHARE_STATE = {f"{verb}ShareGroupState" for verb in ("Initialize", "Read", "Write", "Delete")} | {
+    "ReadShareGroupStateSummary"
+}
+
+
 def test_defaults_are_kafkas() -> None:
     # The first vector of each message and version has all defaults.
     first: dict[tuple[type[Message], int], str] = {}
@@ -37,7 +42,7 @@ def test_defaults_are_kafkas() -> None:
     assert {message: encoded(message[0](), message[1]).hex() for message in MESSAGES if message in first} == first
     without_vectors = {cls.__name__.removesuffix("Request") for cls, _ in MESSAGES if cls.__name__.endswith("Request")}
     without_vectors -= {cls.__name__.removesuffix("Request") for cls, _ in first}
-    assert without_vectors == {"DescribeQuorum", "UpdateFeatures"}
+    assert without_vectors == {"DescribeQuorum", "UpdateFeatures", *SHARE_STATE}
 
 
 EMPTY_FETCH = {

@@ -1,0 +1,47 @@
+"""WriteShareGroupState (key 85): a partition's leader writes changes of share partitions to the share coordinator.
+
+v1: number of offsets with completed delivery (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
+
+from .read_share_group_state import StateBatch
+
+
+class PartitionData(Message):
+    partition: Annotated[int32, V(entity="partition")] = 0
+    state_epoch: int32 = 0
+    leader_epoch: int32 = 0
+    start_offset: int64 = 0
+    delivery_complete_count: Annotated[int32, V("1+")] = -1
+    state_batches: list[StateBatch] = []
+
+
+class WriteStateData(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[PartitionData] = []
+
+
+class WriteShareGroupStateRequest(Message):
+    group_id: Annotated[string, V(entity="groupId")] = ""
+    topics: list[WriteStateData] = []
+
+
+class PartitionResult(Message):
+    partition: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any share_state FENCED_LEADER_EPOCH FENCED_STATE_EPOCH")] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+
+
+class WriteStateResult(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[PartitionResult] = []
+
+
+class WriteShareGroupStateResponse(Message):
+    results: Annotated[list[WriteStateResult], V(answers="topics")] = []
