@@ -13,7 +13,7 @@ from tests.support.records import batch, fetch, produce
 TOPIC = "counted"
 _LARGE_BATCH_BYTES = 64 * 1024
 _CONNECTIONS = 64
-_FIRST_SECONDS = 2  # each is twenty requests
+_FIRST_SECONDS = 4  # each is twenty requests
 
 
 class Kind(NamedTuple):
