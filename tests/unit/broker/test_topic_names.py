@@ -76,7 +76,15 @@ def test_each_api_that_names_a_topic_as_a_resource_has_a_use() -> None:
 
 
 def start(directory: Path) -> VirtualBroker:
-    return VirtualBroker("node.id=1", f"log.dirs={directory}", "group.share.heartbeat.interval.ms=5000")
+    return VirtualBroker(
+        "node.id=1",
+        f"log.dirs={directory}",
+        "group.share.heartbeat.interval.ms=5000",
+        # Instead of 50: each has files, which every start reads.
+        "offsets.topic.num.partitions=3",
+        "transaction.state.log.num.partitions=3",
+        "share.coordinator.state.topic.num.partitions=3",
+    )
 
 
 def stop(broker: VirtualBroker, *, kill: bool) -> None:
