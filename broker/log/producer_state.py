@@ -49,6 +49,7 @@ MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
 # The limit on batches in flight with idempotence.
 BATCHES_TO_RETAIN = 5
+_UNKNOWN_VERSION = -1
 _RAISES_EPOCHS = 2  # the first transaction version with a new epoch per transaction
 
 
@@ -208,17 +209,15 @@ class ProducerState:
             if header.producer_epoch < entry.epoch:
                 return self._fenced(header, entry, first_offset)
         sequence = header.base_sequence
+        where = f"sequence number for producer {header.producer_id} at offset {first_offset} in partition"
+        where = f"{where} {self._partition}: {sequence} (incoming seq. number)"
         if verification.raises_epochs and sequence != 0 and (entry is None or not entry.batches):
             expected = "Expected sequence 0 for transactions v2 idempotent producer with no existing state."
-        elif sequence > verification.lowest_sequence:
+            return Refusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"Invalid {where}. {expected}")
+        if sequence > verification.lowest_sequence:
             expected = f"{verification.lowest_sequence} (earliest seen sequence)"
-        else:
-            return None
-        return Refusal(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Invalid sequence number for producer {header.producer_id} at offset {first_offset} in partition "
-            f"{self._partition}: {sequence} (incoming seq. number). {expected}",
-        )
+            return Refusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"Out of order {where}, {expected}")
+        return None
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
         # Such batches have no sequence numbers.
@@ -250,11 +249,14 @@ class ProducerState:
         self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
     ) -> Refusal | None:
         entry = self._entries.get(header.producer_id)
+        epoch = header.producer_epoch
+        if entry is not None and epoch < entry.epoch:
+            return self._fenced(header, entry, first_offset)
+        if transaction_version == _UNKNOWN_VERSION:
+            reason = "transactionVersion must be explicitly specified, cannot use default value TV_UNKNOWN"
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"{reason} for origin COORDINATOR")
         if entry is None:
             return None
-        epoch = header.producer_epoch
-        if epoch < entry.epoch:
-            return self._fenced(header, entry, first_offset)
         # Without an open transaction the marker is repeated. A transaction with the highest epoch must be able to end.
         begun = entry.current_txn_first_offset != NO_OFFSET and epoch != MAX_EPOCH
         if transaction_version >= _RAISES_EPOCHS and epoch == entry.epoch and begun:

@@ -35,6 +35,7 @@ from .metadata import (
     DEAD,
     EMPTY,
     EPOCH_RAISING_CLIENT,
+    LEGACY_CLIENT,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -267,10 +268,10 @@ class TransactionCoordinator:
     # -- ends of transactions ------------------------------------------------------------------------------------------
 
     def _fence(self, entry: _Entry, done: Callable[[ErrorCode], None]) -> None:
-        current = entry.current
-        if self._version < EPOCH_RAISING_CLIENT:
-            current = fenced(current)
-        self._prepare(entry, current, False, self._version, lambda result: done(result.error_code))
+        current, version = entry.current, self._version
+        if version < EPOCH_RAISING_CLIENT:
+            current, version = fenced(current), LEGACY_CLIENT
+        self._prepare(entry, current, False, version, lambda result: done(result.error_code))
 
     def _prepare(
         self,

@@ -141,7 +141,8 @@ def with_partitions(
 
 
 def fenced(current: TransactionMetadata) -> TransactionMetadata:
-    return replace(current, producer_epoch=current.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
+    epoch = min(current.producer_epoch + 1, _MAX_EPOCH)
+    return replace(current, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def prepared(
@@ -149,7 +150,7 @@ def prepared(
 ) -> TransactionMetadata:
     epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
     if client_version >= EPOCH_RAISING_CLIENT:
-        epoch, last_epoch = epoch + 1, epoch
+        epoch, last_epoch = min(epoch + 1, _MAX_EPOCH), epoch
     return _step(
         current,
         state,

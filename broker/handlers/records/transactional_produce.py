@@ -91,8 +91,8 @@ class _Verification:
         self._adds = ctx.version >= _ADDS_PARTITIONS_SINCE
         self._done = done
         self._backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
-        most_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.max.ms")
-        self._last_ms = broker.clock.monotonic_ms() + most_ms
+        limits = "add.partitions.to.txn.retry.backoff.max.ms", "request.timeout.ms"
+        self._last_ms = broker.clock.monotonic_ms() + min(map(broker.config.integer, limits))
 
     def attempt(self) -> None:
         verify(self._broker, *self._producer, self._sequences, self._adds, self._on_verified)

@@ -4,14 +4,13 @@ Clients of transaction version 2 do not send it.
 """
 
 from sluice.broker.broker import Broker
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.common.coordinator_log import java_hash
 from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.errors import NotDurableError
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -26,12 +25,9 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: Broker)
     if denied_code:
         ctx.error_code = denied_code
         return AddOffsetsToTxnResponse(error_code=denied_code)
-    try:
-        partition = CoordinatorLog(broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
-    except NotDurableError:  # the topic cannot be created
-        ctx.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return AddOffsetsToTxnResponse(error_code=ctx.error_code)
-    name = TopicPartition(partition.topic.name, partition.index)
+    topic = broker.metadata.topics.get(GROUP_METADATA_TOPIC)
+    count = broker.config.integer("offsets.topic.num.partitions") if topic is None else len(topic.partitions)
+    name = TopicPartition(GROUP_METADATA_TOPIC, java_hash(request.group_id) % count)
 
     def respond(code: ErrorCode) -> Message:
         if code == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:

@@ -16,15 +16,15 @@ _STATES = {state.label: state for state in states.TransactionState}
 
 
 def handle(ctx: RequestContext, request: api.ListTransactionsRequest, broker: Broker) -> api.ListTransactionsResponse:
+    if broker.transactions.shards.is_loading:
+        ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return api.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     expression = request.transactional_id_pattern or ""
     try:
         pattern = compile_regex(expression) if expression else None
     except InvalidRegexError:
         ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return api.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    if broker.transactions.shards.is_loading:
-        ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return api.ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     listed = [
         api.TransactionState(
             transactional_id=metadata.transactional_id,

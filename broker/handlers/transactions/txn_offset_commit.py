@@ -21,6 +21,7 @@ from .verification import verify
 
 API = served("TxnOffsetCommit", "0-6")
 
+_LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
@@ -46,7 +47,8 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
         )
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
         for (_, _, result), code in zip(accepted, codes, strict=True):
-            result.error_code = code
+            loads = code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.version < _LOADING_SINCE
+            result.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE if loads else code
         committed = any(not code for code in codes)
         return (
             respond_when_replicated(ctx, broker, [request.group_id], build_response)
@@ -70,9 +72,8 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
         return respond(ErrorCode.NONE)
     if not request.group_id:
         return respond(ErrorCode.INVALID_GROUP_ID)
-    error = broker.groups.error(request.group_id)
-    if error:
-        return respond(error)
+    if broker.groups.error(request.group_id) == ErrorCode.NOT_COORDINATOR:
+        return respond(ErrorCode.NOT_COORDINATOR)
     shard = broker.groups.log.partition_of(request.group_id)
     return respond_when_done(
         ctx,

@@ -36,6 +36,8 @@ def verify(
     errors: Errors = {}
     unverified: dict[TopicPartition, Partition] = {}
     for partition, sequence in sequences.items():
+        if not broker.replicas.leads(partition):
+            continue  # the append fails
         producers = partition.log.producers
         if producers.is_fenced(producer_id, producer_epoch):
             errors[partition] = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -38,7 +38,7 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 continue
             partition = broker.metadata.partition(*name)
-            if partition is None:
+            if partition is None or broker.node_id not in partition.replicas:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             if not broker.replicas.leads(partition):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic, TopicPartition
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -321,3 +322,19 @@ def test_pending_fetch_returns_records_that_waited_for_a_remote_coordinator() ->
     cluster.advance(1)
     assert codes(producer.response().message) == [0]
     assert fetched_bytes(consumer.response().message)
+
+
+def test_other_broker_adds_no_partition_to_the_transaction() -> None:
+    """Follows ReplicaManager.maybeStartTransactionVerificationForPartition."""
+    broker = VirtualBroker("sluice.brokers=3")
+    broker.topic(assignments={0: (1,)})
+    coordinator = coordinator_of(broker.broker, TRANSACTION_STATE_TOPIC, "tx")
+    assert coordinator is not None
+    broker.client(node_id=coordinator.node_id).call(init_request(), 5)
+    for version in (11, 12):
+        response = broker.client(node_id=2).call(produce_request(version, 0, 0), version)
+        assert codes(response) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        assert response.responses[0].partition_responses[0].current_leader.leader_id == 1
+    metadata = coordinator.transactions.get("tx")
+    assert metadata is not None
+    assert (metadata.state.label, metadata.partitions) == ("Empty", frozenset())

@@ -51,6 +51,16 @@ each_wrong_producer = pytest.mark.parametrize(
 )
 
 
+def test_offsets_are_added_before_their_topic_exists(broker: VirtualBroker) -> None:
+    """Follows GroupCoordinatorService.partitionFor."""
+    request = AddOffsetsToTxnRequest(transactional_id="tx", producer_id=0, producer_epoch=1, group_id="g")
+    assert broker.broker.metadata.topics.get("__consumer_offsets") is None
+    assert broker.client().call(request, 3).error_code == ErrorCode.NONE
+    assert broker.broker.metadata.topics.get("__consumer_offsets") is None
+    assert [topic for topic, _ in added_partitions(broker)] == ["__consumer_offsets"]
+    assert broker.client().call(end_request(0, 1), 4).error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @each_wrong_producer
 def test_adding_partitions_requires_the_producer_of_the_transactional_id(

@@ -151,6 +151,20 @@ def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(broker: VirtualBro
     assert (producer.producer_id, producer.epoch) == (1, 1)
 
 
+@pytest.mark.parametrize("feature", [1, 2])
+def test_fence_of_the_highest_epoch_keeps_it(feature: int) -> None:
+    """Follows TransactionMetadata.prepareFenceProducerEpoch and prepareAbortOrCommit."""
+    broker = broker_with_topic(f"sluice.features=transaction.version={feature}")
+    producer = initialized(broker)
+    entry = broker.broker.transactions._entries["tx"]
+    entry.current = replace(entry.current, producer_epoch=LAST_EPOCH + 1)
+    producer.epoch = LAST_EPOCH + 1
+    assert producer.add() == {0}
+    assert producer.init() == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert producer.init() == ErrorCode.NONE
+    assert (producer.producer_id, producer.epoch) == ((1, 0) if feature == 1 else (1, 1))
+
+
 # -- replicas ----------------------------------------------------------------------------------------------------------
 
 

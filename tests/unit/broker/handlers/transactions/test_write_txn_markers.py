@@ -91,6 +91,9 @@ OLD = ErrorCode.INVALID_PRODUCER_EPOCH
         pytest.param(marker(0, 1), 0, id="epoch of the records, transaction version 1"),
         pytest.param(marker(0, 1, transaction_version=2), OLD, id="epoch of the records, transaction version 2"),
         pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch, transaction version 2"),
+        pytest.param(marker(0, 2, transaction_version=-1), ErrorCode.UNKNOWN_SERVER_ERROR, id="unknown version"),
+        pytest.param(marker(0, 0, transaction_version=-1), OLD, id="older epoch, unknown version"),
+        pytest.param(marker(0, 1, transaction_version=-2), 0, id="epoch of the records, negative version"),
     ],
 )
 def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnMarker, code: int) -> None:
@@ -104,6 +107,13 @@ def test_older_coordinator_is_fenced(topic: Topic, broker: VirtualBroker) -> Non
     codes(broker, 1, marker(7, 0, coordinator_epoch=3))
     fenced = {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
     assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {7: fenced}
+
+
+def test_other_broker_knows_only_the_partitions_of_which_it_has_a_replica() -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    broker.topic(assignments={0: (2, 3), 1: (2, 1)})
+    unknown, follower = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert codes(broker, 1, marker(7, 0, 0, 1)) == {7: {("t", 0): unknown, ("t", 1): follower}}
 
 
 def test_request_without_markers_returns_no_results() -> None:
