@@ -133,14 +133,11 @@ class Cluster(ClusterState):
 
         Without `assignments`, partitions have as many replicas as the first one.
         """
-        replication_factor = len(topic.partitions[0].replicas)
+        first = len(topic.partitions)
         if assignments is not None:
             replicas = [tuple(brokers) for brokers in assignments]
-        elif (problem := self.rules.placement_problem(replication_factor)) is not None:
-            return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
         else:
-            replicas = self.rules.place(count - len(topic.partitions), replication_factor)
-        first = len(topic.partitions)
+            replicas = self.rules.place(count - first, len(topic.partitions[0].replicas))
         error = self._store(topic, self._led(replicas))
         if error is None:
             self._begin(topic.partitions[first:])

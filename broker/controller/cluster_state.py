@@ -113,6 +113,10 @@ class ClusterState:
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
+    @property
+    def registered(self) -> list[int]:
+        return [node_id for node_id in self.brokers if node_id not in self.unregistered]
+
     def next_node_id(self) -> int:
         return self.config.integer("node.id") + len(self.brokers)
 

@@ -91,15 +91,13 @@ def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) 
 
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:
     if up == 0:
-        reason = "All brokers are currently fenced, or have all their log directories cordoned."
-    elif replication_factor > registered:
-        reason = (
+        return "All brokers are currently fenced, or have all their log directories cordoned."
+    if replication_factor > registered:
+        return (
             f"The target replication factor of {replication_factor} cannot be reached because only {registered} "
             "broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    else:
-        return None
-    return f"Unable to replicate the partition {replication_factor} time(s): {reason}"
+    return None
 
 
 def assignment_problem(

@@ -5,7 +5,7 @@ Follows the checks of Kafka's ReplicationControlManager (createTopics, createPar
 
 from collections.abc import Collection, Iterable
 
-from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
+from sluice.broker.metadata.new_topic import EXCESSIVE_PARTITIONS, MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import METADATA_TOPIC, invalid_topic_name
 from sluice.config.broker_config import refused_topic_configs
 from sluice.protocol.errors import ErrorCode
@@ -34,16 +34,15 @@ class TopicRules:
             )
         if (problem := invalid_topic_name(new.name)) is not None:
             return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        for name, value in new.configs.items():
-            if value is None:
-                return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        if nulls := ",".join(name for name, value in new.configs.items() if value is None):
+            return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}")
         if (problem := refused_topic_configs(self._config, new.own_configs)) is not None:
             return TopicError(ErrorCode.INVALID_CONFIG, problem)
         return self._validate_size(new)
 
     def _validate_size(self, new: NewTopic) -> TopicError | None:
         if self.partition_count(new) > MAX_PARTITIONS:
-            return TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            return EXCESSIVE_PARTITIONS
         if new.assignments:
             return self._validate_assignment(new)
         if new.replication_factor == 0 or new.replication_factor < -1:
@@ -55,21 +54,21 @@ class TopicRules:
             return TopicError(
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
-        problem = self.placement_problem(self._replication_factor(new))
-        return None if problem is None else TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+        replication_factor = self._replication_factor(new)
+        problem = self.placement_problem(replication_factor)
+        if problem is None:
+            return None
+        message = f"Unable to replicate the partition {replication_factor} time(s): {problem}"
+        return TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
     def _validate_assignment(self, new: NewTopic) -> TopicError | None:
-        if new.replication_factor != -1 or new.num_partitions != -1:
-            return TopicError(
-                ErrorCode.INVALID_REQUEST,
-                "A manual partition assignment was specified, but numPartitions or replicationFactor was not -1.",
-            )
-        if sorted(new.assignments) != list(range(len(new.assignments))):
-            return TopicError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
-            )
-        in_order = [new.assignments[index] for index in range(len(new.assignments))]
-        problem = self.assignments_problem(in_order, None, 0)
+        for number, name in ((new.replication_factor, "replication factor"), (new.num_partitions, "numPartitions")):
+            if number != -1:
+                message = f"A manual partition assignment was specified, but {name} was not set to -1."
+                return TopicError(ErrorCode.INVALID_REQUEST, message)
+        problem = self.assignments_problem(new.assignments, None)
+        if problem is None and {index for index, _ in new.assignments} != set(range(len(new.assignments))):
+            problem = "partitions should be a consecutive 0-based integer sequence"
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     def _colliding(self, name: str, beside: Collection[str]) -> str | None:
@@ -94,14 +93,18 @@ class TopicRules:
         )
 
     def assignments_problem(
-        self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
+        self, assignments: Iterable[tuple[int, Collection[int]]], replication_factor: int | None
     ) -> str | None:
         """Return the problem with the replicas of new partitions, if any.
 
         All need `replication_factor` replicas; None: as many as the first one.
         """
-        for index, broker_ids in enumerate(assignments, first_index):
-            problem = assignment_problem(broker_ids, self._cluster.brokers.keys(), replication_factor)
+        assigned: set[int] = set()
+        for index, broker_ids in assignments:
+            if index in assigned:
+                return f"Found multiple manual partition assignments for partition {index}"
+            assigned.add(index)
+            problem = assignment_problem(broker_ids, self._cluster.registered, replication_factor)
             if problem is not None:
                 return problem
             replication_factor = len(broker_ids)
@@ -114,15 +117,15 @@ class TopicRules:
 
     def placements(self, new: NewTopic) -> list[tuple[int, ...]]:
         if new.assignments:
-            return [tuple(new.assignments[index]) for index in range(len(new.assignments))]
+            return [tuple(broker_ids) for _, broker_ids in sorted(new.assignments)]
         return self.place(self.partition_count(new), self._replication_factor(new))
 
     def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
-        up = [node_id for node_id in self._cluster.brokers if node_id not in self._cluster.fenced]
-        return place(
-            self._random, up, sorted(self._cluster.fenced), partitions, replication_factor, self._cluster.racks
-        )
+        cluster = self._cluster
+        up = [node_id for node_id in cluster.brokers if node_id not in cluster.fenced]
+        down = sorted(cluster.fenced - cluster.unregistered)
+        return place(self._random, up, down, partitions, replication_factor, cluster.racks)
 
     def placement_problem(self, replication_factor: int) -> str | None:
-        registered = len(self._cluster.brokers)
-        return placement_problem(registered - len(self._cluster.fenced), registered, replication_factor)
+        up = len(self._cluster.brokers) - len(self._cluster.fenced)
+        return placement_problem(up, len(self._cluster.registered), replication_factor)

@@ -1,6 +1,6 @@
 """Requests to create a topic, and errors about topics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,13 +15,17 @@ class TopicError(Struct, frozen=True):
     message: str | None
 
 
+# Of all topics of a request with more partitions.
+EXCESSIVE_PARTITIONS = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
 class NewTopic(Struct, frozen=True):
     """A topic to be created; -1 partitions or replicas: the broker's default (KIP-464)."""
 
     name: str
     num_partitions: int = -1
     replication_factor: int = -1
-    assignments: Mapping[int, Collection[int]] = {}  # partition -> broker ids; excludes the two numbers above
+    assignments: Sequence[tuple[int, Collection[int]]] = ()  # partition, broker ids; excludes the two numbers above
     configs: Mapping[str, str | None] = {}
 
     @property

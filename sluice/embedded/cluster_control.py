@@ -80,7 +80,8 @@ class ClusterControl:
             problem = expected(f"at most {brokers}, the number of brokers", replication_factor)
             raise ArgumentError(f"create_topic: replication_factor: {problem}. Set `brokers` to start more")
         configs = {key: format_value(value) for key, value in (config or {}).items()}
-        await self._running.create_topic(NewTopic(name, partitions, replication_factor, assignments or {}, configs))
+        assigned = tuple((assignments or {}).items())
+        await self._running.create_topic(NewTopic(name, partitions, replication_factor, assigned, configs))
 
     def partition(self, topic: str, partition: Index) -> PartitionState:
         """Return the current replicas, ISR, leader (-1: none) and epochs of a partition."""

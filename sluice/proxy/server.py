@@ -183,7 +183,7 @@ class ProxyServer(BrokerProcess):
 
     async def create_topic(self, new: NewTopic) -> None:
         """Create a topic in the upstream cluster."""
-        assignments = {index: list(replicas) for index, replicas in new.assignments.items()}
+        assignments = {index: list(replicas) for index, replicas in new.assignments}
         wanted = AdminNewTopic(new.name, new.num_partitions, new.replication_factor, new.own_configs, assignments)
         try:
             (await self.upstream.admin.create_topics([wanted])).all()

@@ -37,7 +37,7 @@ class Elections(RuleBasedStateMachine):
             "leader.imbalance.check.interval.seconds=1",
         )
         configs = {"min.insync.replicas": min_isr}
-        self.cluster.cluster.create(NewTopic("t", assignments={0: NODES}, configs=configs))
+        self.cluster.cluster.create(NewTopic("t", assignments=((0, NODES),), configs=configs))
         self.partition = self.cluster.partition()
         self.controller = self.cluster.cluster.controller
         self.waiting: list[tuple[Client, bytes]] = []  # pending requests with acks=all

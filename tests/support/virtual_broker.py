@@ -449,7 +449,7 @@ class VirtualBroker:
         """Create a topic, optionally with the brokers of each partition; config names have underscores for dots."""
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         topic = self.cluster.create(
-            NewTopic(name, -1 if assignments else partitions, replicas, assignments or {}, dotted)
+            NewTopic(name, -1 if assignments else partitions, replicas, tuple((assignments or {}).items()), dotted)
         )
         assert isinstance(topic, Topic), topic
         return topic

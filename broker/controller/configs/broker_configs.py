@@ -68,7 +68,7 @@ class BrokerConfigs:
         self._cluster = cluster
 
     def names(self) -> Iterable[str]:
-        return [str(node_id) for node_id in self._cluster.brokers]
+        return [str(node_id) for node_id in self._cluster.registered]
 
     def own(self, name: str) -> Mapping[str, str]:
         own = self._cluster.broker_configs.get(name, {})
@@ -79,7 +79,7 @@ class BrokerConfigs:
             return None
         return wrong_node(name, self._node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
 
-    def list_to_change(self, name: str, key: str) -> str | None:
+    def list_to_change(self, key: str) -> str | None:
         row = row_of_any(key)
         return row.default or "" if row.kind.type == "LIST" else None
 

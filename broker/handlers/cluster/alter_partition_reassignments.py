@@ -66,7 +66,7 @@ def _begin(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{requested.partition_index}."
     if target is None:
         return _cancel(cluster, partition)
-    problem = assignment_problem(target, cluster.brokers.keys())
+    problem = assignment_problem(target, cluster.registered)
     if problem is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem
     factors = None if may_change_factor else changes_factor(partition, target)

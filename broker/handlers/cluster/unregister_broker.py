@@ -19,7 +19,7 @@ def handle(ctx: RequestContext, request: UnregisterBrokerRequest, broker: Broker
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     cluster, node_id = broker.cluster, request.broker_id
-    if node_id not in cluster.brokers or node_id in cluster.unregistered:
+    if node_id not in cluster.registered:
         message = f"Broker ID {node_id} is not currently registered"
         return failed(ctx, request, ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     if code := cluster.unregister(node_id):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.streams.heartbeat import CreationError
 from sluice.broker.coordinator.group.streams.topology import Status
-from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
+from sluice.broker.metadata.new_topic import EXCESSIVE_PARTITIONS, MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -17,7 +17,6 @@ from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRe
 from sluice.protocol.errors import ErrorCode
 
 _REPORTED_ERRORS = 3
-_EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def create_internal_topics(
@@ -39,7 +38,7 @@ def create_internal_topics(
     due = [one for name, one in missing.items() if name not in errors and name not in broker.metadata.topics]
     is_excessive = sum(topic.partitions for topic in due) > MAX_PARTITIONS
     for topic in due:
-        created = _EXCESSIVE if is_excessive else _create(ctx, broker, topic)
+        created = EXCESSIVE_PARTITIONS if is_excessive else _create(ctx, broker, topic)
         if isinstance(created, TopicError):
             errors[topic.name] = CreationError(created.message or created.code.message, retry_ms)
     if failed:

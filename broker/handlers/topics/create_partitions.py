@@ -1,7 +1,7 @@
 """CreatePartitions, key 37, versions 0-3 (KIP-195).
 
-Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: assignments to unknown
-brokers are not charged to a quota.
+Follows ControllerApis.createPartitions and ReplicationControlManager. As in Kafka, also assignments that turn out to be
+invalid are charged to a quota.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.failed import expired
+from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import create_partitions as api
@@ -25,7 +25,7 @@ _DUPLICATE = TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 _UNKNOWN = TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _OVER_QUOTA = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
-_EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
+_EXCESSIVE = "Excessively large number of additional partitions per request."
 
 
 def handle(ctx: RequestContext, request: api.CreatePartitionsRequest, broker: Broker) -> Message:
@@ -42,11 +42,10 @@ def handle(ctx: RequestContext, request: api.CreatePartitionsRequest, broker: Br
     if once and request.timeout_ms <= 0:
         return expired(ctx, request)
     if _additional(broker, once) > MAX_PARTITIONS:
-        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in once]
-    else:
-        quota = broker.throttler.mutation_quota(ctx)
-        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
-        response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
+        return failed(ctx, request, ErrorCode.POLICY_VIOLATION, _EXCESSIVE)
+    quota = broker.throttler.mutation_quota(ctx)
+    results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
+    response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response
 
 
@@ -72,9 +71,10 @@ def _create(
     topic = broker.metadata.topics.get(requested.name)
     if topic is None:
         return _failed(ctx, requested.name, _UNKNOWN)
-    error = _count_error(requested, topic) or _assignments_error(brokers, requested.count, topic, cluster)
+    error = _count_error(requested, topic)
     if error is None and quota is not None and not quota.record(requested.count - len(topic.partitions)):
         error = _OVER_QUOTA
+    error = error or _placement_error(brokers, topic, cluster)
     if error is None and not validate_only:
         error = cluster.add_partitions(topic, requested.count, brokers)
     return (
@@ -90,25 +90,25 @@ def _count_error(requested: api.CreatePartitionsTopic, topic: Topic) -> TopicErr
         would = f"{requested.count} would not be an increase."
         message = f"The topic {topic.name} currently has {now} partition(s); {would}"
         return TopicError(ErrorCode.INVALID_PARTITIONS, message)
+    additional = requested.count - now
+    if requested.assignments is not None and len(requested.assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
+            "assignment(s) were specified."
+        )
+        return TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return None
 
 
-def _assignments_error(
-    brokers: Sequence[Sequence[int]] | None, count: int, topic: Topic, cluster: Cluster
-) -> TopicError | None:
+def _placement_error(brokers: Sequence[Sequence[int]] | None, topic: Topic, cluster: Cluster) -> TopicError | None:
+    replication_factor = len(topic.partitions[0].replicas)
     if brokers is None:
-        return None
-    additional = count - len(topic.partitions)
-    problem: str | None
-    if len(brokers) != additional:
-        problem = (
-            f"Attempted to add {additional} additional partition(s), but only {len(brokers)} "
-            "assignment(s) were specified."
-        )
+        code, problem = ErrorCode.INVALID_REPLICATION_FACTOR, cluster.rules.placement_problem(replication_factor)
     else:
-        replication_factor = len(topic.partitions[0].replicas)
-        problem = cluster.rules.assignments_problem(brokers, replication_factor, len(topic.partitions))
-    return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        assigned = enumerate(brokers, len(topic.partitions))
+        code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        problem = cluster.rules.assignments_problem(assigned, replication_factor)
+    return None if problem is None else TopicError(code, problem)
 
 
 def _failed(ctx: RequestContext, name: str, error: TopicError) -> api.CreatePartitionsTopicResult:

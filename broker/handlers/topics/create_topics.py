@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import CONFIG_SOURCES
-from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
+from sluice.broker.metadata.new_topic import EXCESSIVE_PARTITIONS, MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import METADATA_TOPIC, Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.failed import expired
+from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import create_topics as api
@@ -33,11 +33,9 @@ def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker
     for topic in request.topics:
         once[topic.name] = topic
     requested = ctx.array((topic, _new_topic(topic)) for topic in once.values())
-    authorized = (new for topic, new in requested if topic.name not in denied)
-    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
-        excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        failed = [_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
-        return api.CreateTopicsResponse(topics=failed)
+    valid = (new for _, new in requested if times[new.name] == 1 and new.name not in (METADATA_TOPIC, *denied))
+    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in valid) > MAX_PARTITIONS:
+        return failed(ctx, request, EXCESSIVE_PARTITIONS.code, EXCESSIVE_PARTITIONS.message)
     quota = broker.throttler.mutation_quota(ctx)
     created: set[str] = set()
     return api.CreateTopicsResponse(
@@ -67,7 +65,7 @@ def _new_topic(requested: api.CreatableTopic) -> NewTopic:
         requested.name,
         requested.num_partitions,
         requested.replication_factor,
-        {assignment.partition_index: assignment.broker_ids.copy() for assignment in requested.assignments},
+        [(assignment.partition_index, assignment.broker_ids.copy()) for assignment in requested.assignments],
         {config.name: config.value for config in requested.configs},
     )
 
@@ -84,10 +82,6 @@ def _create(
 ) -> api.CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [index for index, n in ctx.counts(a.partition_index for a in requested.assignments).items() if n > 1]
-    if repeated:
-        message = f"Found multiple manual partition assignments for partition {repeated[0]}"
-        return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     cluster = broker.cluster
     # Validated before the quota is charged: invalid topics are free; validate_only is charged.
     created = cluster.create(new, validate_only=validate_only or quota is not None, beside=beside)
@@ -117,7 +111,7 @@ def _created(topic: Topic, *, with_configs: bool) -> api.CreatableTopicResult:
                 value=setting.value,
                 config_source=CONFIG_SOURCES[setting.source],
             )
-            for setting in entries
+            for setting in sorted(entries, key=lambda setting: setting.property.name)
         ],
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.failed import expired
+from sluice.broker.requests.failed import expired, failed
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_topics import (
@@ -30,16 +30,14 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) -> Message:
+    if not broker.deletes_topics:
+        # Clients before v3 do not support TOPIC_DELETION_DISABLED.
+        code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
+        return failed(ctx, request, code)
     if ctx.version < _BY_ID_SINCE:
         requested = ctx.array(DeleteTopicState(name=name) for name in request.topic_names)
     else:
         requested = request.topics
-    if not broker.deletes_topics:
-        # Clients before v3 do not support TOPIC_DELETION_DISABLED.
-        code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
-        return DeleteTopicsResponse(
-            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in requested]
-        )
     names = ctx.counts(state.name for state in requested if state.name is not None and state.topic_id == ZERO_UUID)
     ids = ctx.counts(state.topic_id for state in requested if state.name is None and state.topic_id != ZERO_UUID)
     names_once = ctx.array(name for name, n in names.items() if n == 1)
@@ -127,9 +125,9 @@ def _delete(ctx: RequestContext, broker: Broker, topic: Topic, quota: _Quota) ->
     state = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
     if quota is not None and not quota.record(len(topic.partitions)):
         return _failed(ctx, state, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
-    failed = broker.delete_topic(topic)
-    if failed:
-        return _failed(ctx, state, failed, failed.message)
+    code = broker.delete_topic(topic)
+    if code:
+        return _failed(ctx, state, code, code.message)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
 

@@ -26,7 +26,7 @@ class TopicCreation(Action):
             wanted.name,
             -1 if wanted.partitions is UNSET else wanted.partitions,
             -1 if wanted.replicas is UNSET else wanted.replicas,
-            {} if wanted.assignments is UNSET else dict(enumerate(wanted.assignments)),
+            () if wanted.assignments is UNSET else tuple(enumerate(wanted.assignments)),
             config_texts(wanted.config),
         )
 
@@ -63,8 +63,8 @@ class TopicCreation(Action):
             raise StepProblem("excludes partitions and replicas", "assignments")
         if not new.assignments:
             raise StepProblem("expected at least one partition", "assignments")
-        for index, replicas in new.assignments.items():
-            problem = assignment_problem(replicas, expected.brokers.keys(), len(new.assignments[0]))
+        for index, replicas in new.assignments:
+            problem = assignment_problem(replicas, expected.brokers.keys(), len(new.assignments[0][1]))
             if problem is not None:
                 raise StepProblem(problem, f"assignments[{index}]")
             expected.replicas[new.name, index] = tuple(replicas)

@@ -37,7 +37,7 @@ def test_hash_is_a_signed_64_bit_number(broker: VirtualBroker) -> None:
 
 def test_hash_depends_on_the_racks_of_each_partition_but_not_on_the_order_of_replicas() -> None:
     broker = VirtualBroker("sluice.brokers=3")
-    broker.cluster.create(NewTopic("t", assignments={0: (1, 2), 1: (2, 3)}))
+    broker.cluster.create(NewTopic("t", assignments=((0, (1, 2)), (1, (2, 3)))))
     topic = broker.cluster.topics["t"]
     several: list[dict[int, str]] = [{}, {1: "a"}, {2: "a"}, {1: "a", 2: "b"}, {1: "a", 2: "b", 3: "a"}]
     hashes = [module.metadata_hash([topic], racks) for racks in several]

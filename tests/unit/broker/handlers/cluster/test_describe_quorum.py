@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.metadata.new_topic import NewTopic
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, TopicData
@@ -80,7 +80,7 @@ def unregister(cluster: VirtualBroker, node_id: int) -> tuple[int, str | None]:
 
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stopped", "running"])
 def test_unregistered_broker_is_gone_until_it_starts(cluster: VirtualBroker, is_stopped: bool) -> None:
-    cluster.cluster.create(NewTopic("t", assignments={0: (2, 3)}))
+    cluster.cluster.create(NewTopic("t", assignments=((0, (2, 3)),)))
     if is_stopped:
         stop(cluster, 2, controlled=True)
     assert unregister(cluster, 2) == (0, None)
@@ -92,6 +92,22 @@ def test_unregistered_broker_is_gone_until_it_starts(cluster: VirtualBroker, is_
         stop(cluster, 2, controlled=True)
     start(cluster, 2)
     assert (registered(cluster), set(cluster.partition().isr)) == ([1, 2, 3], {2, 3})
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        (NewTopic("u", 1, 3), "only 2 broker(s) are registered"),
+        (NewTopic("u", assignments=((0, (1, 2)),)), "includes broker 2, but no such broker is registered"),
+    ],
+    ids=["by number", "by assignment"],
+)
+def test_unregistered_broker_gets_no_replicas(cluster: VirtualBroker, new: NewTopic, problem: str) -> None:
+    stop(cluster, 2, controlled=True)
+    unregister(cluster, 2)
+    error = cluster.cluster.create(new)
+    assert isinstance(error, TopicError)
+    assert problem in (error.message or "")
 
 
 def test_unknown_broker_cannot_be_unregistered(cluster: VirtualBroker) -> None:

@@ -308,7 +308,7 @@ def test_pending_fetch_returns_records_that_waited_for_a_remote_coordinator() ->
     """The records are appended outside a request, and wait for no replica."""
     overrides = ("sluice.brokers=3", "sluice.replication.delay.ms=100", "transaction.state.log.num.partitions=1")
     cluster = VirtualBroker(*overrides)
-    cluster.cluster.create(NewTopic("t", assignments={0: (1,)}))
+    cluster.cluster.create(NewTopic("t", assignments=((0, (1,)),)))
     cluster.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
     cluster.cluster_server.move_leader(TRANSACTION_STATE_TOPIC, 0, 2)
     coordinator_client, producer, consumer = (cluster.client(node_id=node_id) for node_id in (2, 1, 1))

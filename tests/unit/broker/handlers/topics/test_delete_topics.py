@@ -100,7 +100,7 @@ def test_delete_topic_enable_false_rejects_all_deletions(version: int) -> None:
     broker = broker_with_topic("delete.topic.enable=false")
     (result,) = delete(broker, version, "t")
     expected = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
-    assert result.error_code == expected
+    assert (result.name, result.error_code, result.error_message or None) == ("t", expected, None)
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
