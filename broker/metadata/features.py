@@ -103,6 +103,10 @@ class Features:
         feature = self.by_name.get(name)
         return 0 if feature is None else feature.finalized_level
 
+    def max_level(self, name: str) -> int:
+        feature = self.by_name.get(name)
+        return 0 if feature is None else feature.max_level
+
     def is_enabled(self, name: str) -> bool:
         """Return whether the level is above 0, or the release lacks the feature."""
         return name not in self.by_name or self.level(name) > 0

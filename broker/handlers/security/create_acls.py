@@ -4,10 +4,13 @@ Follows AclApis.handleCreateAcls and AclControlManager.createAcls, with the same
 """
 
 from sluice.broker.broker import Broker
+from sluice.broker.controller.configs.resource import ApiError
+from sluice.broker.metadata.features import METADATA_VERSION, Features
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.acl.cidr import cidr_problem
 from sluice.protocol.apis.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -16,6 +19,7 @@ from .describe_acls import expect_known
 
 API = served("CreateAcls", "0-3", forwarded=True)
 
+_RANGES_SINCE = 32  # metadata.version 4.4-IV1; releases before 4.4 validate no host
 _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
@@ -32,7 +36,7 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> M
     acls = ctx.array(_acl(requested) for requested in creations)
     if any(_is_filter(acl) for acl in acls):
         return failed(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    results = [_result(ctx, _problem(acl)) for acl in acls]
+    results = [_result(ctx, _problem(acl, broker.features)) for acl in acls]
     valid = ctx.array((acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code)
     code = broker.cluster.acls.create(acl for acl, _ in valid)
     if code:
@@ -65,7 +69,7 @@ def _is_filter(acl: Acl) -> bool:
     )
 
 
-def _problem(acl: Acl) -> str | None:
+def _problem(acl: Acl, features: Features) -> ApiError | None:
     problems = (
         (
             acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME,
@@ -83,11 +87,20 @@ def _problem(acl: Acl) -> str | None:
         ),
         (not acl.host, "Host pattern cannot be null or empty"),
     )
-    return next((message for is_wrong, message in problems if is_wrong), None)
+    message = next((message for is_wrong, message in problems if is_wrong), None)
+    if message is None and "/" in acl.host and features.max_level(METADATA_VERSION) >= _RANGES_SINCE:
+        if features.level(METADATA_VERSION) < _RANGES_SINCE:
+            return ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+            )
+        problem = cidr_problem(acl.host)
+        message = None if problem is None else f"Invalid CIDR notation '{acl.host}': {problem}"
+    return None if message is None else ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _result(ctx: RequestContext, problem: str | None) -> AclCreationResult:
+def _result(ctx: RequestContext, problem: ApiError | None) -> AclCreationResult:
     if problem is None:
         return AclCreationResult()
-    ctx.error_code = ctx.error_code or ErrorCode.INVALID_REQUEST
-    return AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    ctx.error_code = ctx.error_code or problem.code
+    return AclCreationResult(error_code=problem.code, error_message=problem.message)

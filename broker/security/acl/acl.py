@@ -70,7 +70,7 @@ class Acl(NamedTuple):
     resource_name: str
     pattern_type: PatternType
     principal: str  # "User:alice", "User:*"
-    host: str  # "127.0.0.1", "*"
+    host: str  # "127.0.0.1", "127.0.0.0/8", "*"
     operation: AclOperation
     permission_type: AclPermissionType
 

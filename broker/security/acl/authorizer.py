@@ -3,9 +3,9 @@
 Follows StandardAuthorizer and its data, and AuthHelper. Requires `authorizer.class.name`.
 
     1. `super.users` are allowed everything.
-    2. An entry applies if its pattern matches the name, its principal is the client's or `User:*`, its host is the
-       client's or `*`, and its operation is ALL or the requested one. An ALLOW entry also applies if its operation
-       implies the requested one (`_IMPLYING`).
+    2. An entry applies if its pattern matches the name, its principal is the client's or `User:*`, its host is `*`, the
+       client's or a range with it, and its operation is ALL or the requested one. An ALLOW entry also applies if its
+       operation implies the requested one (`_IMPLYING`).
     3. A DENY entry that applies denies. Else an ALLOW entry that applies allows.
     4. Else denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
 
@@ -30,6 +30,7 @@ from .acl import (
     ResourceType,
 )
 from .acl_store import Acls
+from .cidr import is_in_range
 
 _audit = logging.getLogger("sluice.broker.authorizer")
 
@@ -185,7 +186,7 @@ class Authorizer:
             known = True
             for acl_principal in (principal, WILDCARD_PRINCIPAL):
                 for acl in entries.get(acl_principal, ()):
-                    if acl.host not in (WILDCARD, host):
+                    if acl.host not in (WILDCARD, host) and not is_in_range(host, acl.host):
                         continue
                     if acl.permission_type is _ALLOW:
                         if implying >> acl.operation & 1:
@@ -204,7 +205,8 @@ class Authorizer:
         counting = [
             acl
             for acl in self._acls.of(principal, resource_type)
-            if acl.host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL)
+            if (acl.host in (WILDCARD, host) or is_in_range(host, acl.host))
+            and acl.operation in (operation, AclOperation.ALL)
         ]
         allowed = {acl[1:3] for acl in counting if acl.permission_type == _ALLOW}
         denied = {acl[1:3] for acl in counting if acl.permission_type == _DENY}

@@ -53,7 +53,13 @@ def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
         pytest.param([acl(READ, principal="User:ALICE")], READ, False, id="user names are case-sensitive"),
         pytest.param([acl(READ, host=HOST)], READ, True, id="matching host"),
         pytest.param([acl(READ, host="127.0.0.2")], READ, False, id="other host"),
-        pytest.param([acl(READ, host="127.0.0.0/8")], READ, False, id="address ranges are not supported"),
+        pytest.param([acl(READ, host="127.3.0.0/8")], READ, True, id="range with the host"),
+        pytest.param([acl(READ, host="126.0.0.0/8")], READ, False, id="other range"),
+        pytest.param([acl(READ, host="::/0")], READ, False, id="range of the other family"),
+        pytest.param([acl(READ, host="127.0.0.0/x")], READ, False, id="no range"),
+        pytest.param(
+            [acl(READ), acl(READ, host="0.0.0.0/0", permission_type=DENY)], READ, False, id="DENY for a range"
+        ),
         pytest.param([acl(ALL), acl(READ, permission_type=DENY)], READ, False, id="DENY takes precedence over ALLOW"),
         pytest.param([acl(READ), acl(ALL, permission_type=DENY)], READ, False, id="DENY of all operations"),
         pytest.param(
