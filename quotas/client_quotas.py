@@ -1,7 +1,7 @@
 """The quotas that AlterClientQuotas sets (KIP-546), by entity and key, and their validation.
 
 Follows Kafka's `ClientQuotaControlManager` and `ClientQuotasImage`. Different on purpose: IP entities are addresses or
-`localhost`, as resolving other host names would block all clients; NaN is rejected like infinity.
+`localhost`, as resolving other host names would block all clients.
 """
 
 from collections.abc import Collection, Mapping
@@ -116,7 +116,7 @@ def _refused_entity(entity: Entity) -> str | None:
         if name == "":
             return f"Empty {type_} not supported"
     if IP in entity and len(entity) > 1:
-        return "Invalid quota entity combination, IP entity should not be combined with User or ClientId"
+        return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
     address = entity.get(IP)
     if address is not None and normal_address(address) is None:
         return f"{address} is not a valid IP or resolvable host."

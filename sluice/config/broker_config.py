@@ -388,18 +388,19 @@ class TopicConfig(Values):
 
 def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
     release = broker.text("sluice.kafka.release")
-    problems = (_problem(release, name, value) for name, value in own.items())
-    problem = next(filter(None, problems), None)
-    return problem or _conflict(Values({name: _in_force(TOPIC_PROPERTIES[name], broker, own) for name in _COMPARED}))
+    for name in own:
+        if name not in TOPIC_PROPERTIES or not _has_config(release, TOPIC_PROPERTIES[name]):
+            return f"Unknown topic config name: {name}"
+    problems = (_problem(row, own[name]) for name, row in TOPIC_PROPERTIES.items() if name in own)
+    return next(filter(None, problems), None) or _conflict(
+        Values({name: _in_force(TOPIC_PROPERTIES[name], broker, own) for name in _COMPARED})
+    )
 
 
-def _problem(release: str, name: str, value: str) -> str | None:
-    row = TOPIC_PROPERTIES.get(name)
-    if row is None or not _has_config(release, row):
-        return f"Unknown topic config name: {name}"
-    if name == "cleanup.policy":  # Kafka removes duplicates first
+def _problem(row: Property, value: str) -> str | None:
+    if row.name == "cleanup.policy":  # Kafka removes duplicates first
         value = ",".join(dict.fromkeys(split_list(value)))
-    return invalid_value(name, row.kind, value)
+    return invalid_value(row.name, row.kind, value)
 
 
 def _has_config(release: str, row: Property) -> bool:

@@ -9,7 +9,6 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Sliced, at_once
 from sluice.config.broker_config import MIN_ISR, Config
 from sluice.config.config_releases import has_resource
-from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 
 from .broker_configs import BrokerConfigs
@@ -76,7 +75,7 @@ class ConfigurationControl:
             before = dict(store.own(name))
             own = before.copy()
             for key, change in sliced(changes.items()):
-                problem = _change(store, name, own, key, change)
+                problem = _change(store, own, key, change)
                 if problem is not None:
                     return ApiError(ErrorCode.INVALID_CONFIG, problem)
             if store.own(name) == before:  # else another request altered it between two slices
@@ -110,7 +109,7 @@ class ConfigurationControl:
         return ApiError(ErrorCode.INVALID_CONFIG, f"{problem} while ELR is enabled.")
 
 
-def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
+def _change(store: ConfigStore, own: dict[str, str], key: str, change: Change) -> str | None:
     if change.operation == Operation.DELETE:
         own.pop(key, None)
         return None
@@ -118,16 +117,23 @@ def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change
     if change.operation == Operation.SET:
         own[key] = change.value
         return None
-    start = store.list_to_change(name, key)
+    start = store.list_to_change(key)
     if start is None:
         return store.not_a_list(Operation(change.operation).name, key)
-    items = split_list(own.get(key, start))
-    given = tuple(item.strip() for item in change.value.split(","))  # also one that is empty
-    if change.operation == Operation.APPEND:
-        own[key] = ",".join(dict.fromkeys((*items, *given)))
-    else:
-        own[key] = ",".join(item for item in items if item not in given)
+    items = [item for item in _split(own.get(key, start)) if item]
+    for item in _split(change.value):
+        if change.operation == Operation.SUBTRACT and item in items:
+            items.remove(item)
+        elif change.operation == Operation.APPEND and item not in items:
+            items.append(item)
+    own[key] = ",".join(items)
     return None
+
+
+def _split(text: str) -> list[str]:
+    """Split a list as Java does: without the empty items at its end, but "" is one item."""
+    items = text.rstrip(",")
+    return items.split(",") if items or not text else []
 
 
 def _too_large(own: Mapping[str, str]) -> ApiError | None:

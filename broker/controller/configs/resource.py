@@ -49,7 +49,7 @@ class ConfigStore(Protocol):
 
     def validate_name(self, name: str) -> ApiError | None: ...
 
-    def list_to_change(self, name: str, key: str) -> str | None:
+    def list_to_change(self, key: str) -> str | None:
         """Return the list to which APPEND and SUBTRACT apply if the key is not set; None if it is not a list."""
 
     def not_a_list(self, operation: str, key: str) -> str:

@@ -29,7 +29,7 @@ class StoredConfigs(ABC):
     def own(self, name: str) -> Mapping[str, str]:
         return self._own.get(name, {})
 
-    def list_to_change(self, name: str, key: str) -> str | None:
+    def list_to_change(self, key: str) -> str | None:
         return None  # as in Kafka, whose schema does not declare the lists here
 
     def not_a_list(self, operation: str, key: str) -> str:
@@ -37,12 +37,13 @@ class StoredConfigs(ABC):
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
         code, message = self.unknown
-        for key, value in own.items():
-            row = self.rows.get(key)
-            if row is None:
+        for key in own:
+            if key not in self.rows:
                 return ApiError(code, message + key)
+        for key, row in self.rows.items():
             # Kafka's schema does not declare these lists, so `validate_values` validates them.
-            problem = None if row.kind.type == "LIST" else invalid_value(key, row.kind, value)
+            is_valid = key not in own or row.kind.type == "LIST"
+            problem = None if is_valid else invalid_value(key, row.kind, own[key])
             if problem is not None:
                 return ApiError(ErrorCode.INVALID_CONFIG, problem)
         return self.validate_values(own)

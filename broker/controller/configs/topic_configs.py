@@ -7,7 +7,6 @@ from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.property_table import TOPIC_PROPERTIES
 from sluice.config.setting import Setting
-from sluice.config.value_types import text_of
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
@@ -30,11 +29,9 @@ class TopicConfigs:
         problem = invalid_topic_name(name)
         return None if problem is None else ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
-    def list_to_change(self, name: str, key: str) -> str | None:
-        row, topic = TOPIC_PROPERTIES.get(key), self._cluster.topics.get(name)
-        if row is None or row.kind.type != "LIST":
-            return None
-        return text_of(topic.config.value(key)) if topic is not None else row.default
+    def list_to_change(self, key: str) -> str | None:
+        row = TOPIC_PROPERTIES.get(key)
+        return None if row is None or row.kind.type != "LIST" else row.default  # not the broker's value, as in Kafka
 
     def not_a_list(self, operation: str, key: str) -> str:
         return f"Can't {operation} to key {key} because its type is not LIST."

@@ -26,7 +26,8 @@ def handle(ctx: RequestContext, request: api.AlterClientQuotasRequest, broker: B
     As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
-        return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return failed(ctx, request, denied, denied.message)
     results: dict[frozenset[tuple[str, str | None]] | int, api.EntryResult] = ctx.mapping()
     for entry in request.entries:
         entity: dict[str, str | None] = ctx.mapping()

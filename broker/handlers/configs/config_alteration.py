@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from sluice.broker.broker import Broker
-from sluice.broker.controller.configs.resource import BROKER, ApiError
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest
@@ -47,19 +47,18 @@ def alter_resources(
 def _alter(
     ctx: RequestContext, broker: Broker, alteration: Alteration, times: int, validate_only: bool
 ) -> ApiError | None:
-    kind, name, _, _, apply = alteration
     return (
         _malformed(alteration, times)
-        or (_broker_problem(apply) if kind == BROKER else None)
-        or unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, kind, name)
-        or apply(validate_only=validate_only)
+        or _unauthorized(ctx, broker, alteration)
+        or alteration.apply(validate_only=validate_only)
     )
 
 
-def _broker_problem(apply: Callable[..., ApiError | None]) -> ApiError | None:
-    """Return what the broker rejects, before the client is authorized; INVALID_CONFIG is the controller's."""
-    problem = apply(validate_only=True)
-    return None if problem is None or problem.code == ErrorCode.INVALID_CONFIG else problem
+def _unauthorized(ctx: RequestContext, broker: Broker, alteration: Alteration) -> ApiError | None:
+    error = unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, alteration.kind, alteration.name)
+    if error is not None and alteration.kind in (BROKER, BROKER_LOGGER):
+        return ApiError(error.code, None)  # as in Kafka, where the broker itself authorizes these
+    return error
 
 
 def _malformed(alteration: Alteration, times: int) -> ApiError | None:

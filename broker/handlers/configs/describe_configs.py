@@ -35,9 +35,15 @@ CONFIG_TYPES = {
 def handle(ctx: RequestContext, request: api.DescribeConfigsRequest, broker: Broker) -> Message:
     if not all(broker.configs.is_served(resource.resource_type) for resource in request.resources):
         return failed(ctx, request, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
-    return api.DescribeConfigsResponse(
-        results=[_describe(ctx, broker, request, resource) for resource in request.resources]
-    )
+    authorized: list[api.DescribeConfigsResult] = ctx.array()
+    denied: list[api.DescribeConfigsResult] = ctx.array()  # after the others, as in Kafka
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
+        if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
+            denied.append(_error_result(ctx, resource, error))
+        else:
+            authorized.append(_describe(ctx, broker, request, resource))
+    return api.DescribeConfigsResponse(results=[*authorized, *denied])
 
 
 def _describe(
@@ -45,8 +51,6 @@ def _describe(
 ) -> api.DescribeConfigsResult:
     ctx.pause()  # not only after several resources, because a topic takes a millisecond
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
-    if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
-        return _error_result(ctx, resource, error)
     found: list[api.DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)

@@ -78,7 +78,7 @@ REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
     "an address combined with a user": (
         {"user": "a", "ip": "1.2.3.4"},
         {P: 1.0},
-        "Invalid quota entity combination, IP entity should not be combined with User or ClientId",
+        "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
     ),
     "an unknown key": (ALICE, {"x": 1.0}, "Invalid configuration key x"),
     "an address's key on a user": (ALICE, {RATE: 1.0}, f"Invalid configuration key {RATE}"),

@@ -123,8 +123,7 @@ def test_partitions_are_created_only_for_authorized_topics() -> None:
     ("kind", "name", "value", "code"),
     [
         pytest.param(2, "none", "x", DENIED, id="topic: authorization precedes existence"),
-        pytest.param(4, "", "x", ErrorCode.INVALID_REQUEST, id="broker: validation precedes authorization"),
-        pytest.param(4, "", "5", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="broker: valid configs are authorized"),
+        pytest.param(4, "", "x", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="broker: authorization precedes values"),
     ],
 )
 def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
@@ -145,6 +144,15 @@ def test_invalid_topic_name_is_reported_before_authorization() -> None:
     rejected = (DENIED, "Topic authorization failed.")
     assert (results["t"], results["secret"], results["none"]) == ((0, None), rejected, rejected)
     assert results["?"][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_configs_of_unauthorized_topics_come_last() -> None:
+    requested = [{"resource_type": 2, "resource_name": name} for name in ("secret", "none", "t")]
+    response = alice(broker_with(acl(AclOperation.DESCRIBE_CONFIGS))).call(
+        request("DescribeConfigs", resources=requested), 4
+    )
+    results = [(result.resource_name, result.error_code) for result in response.results]
+    assert results == [("t", 0), ("secret", DENIED), ("none", DENIED)]
 
 
 def test_unauthorized_topics_come_last_in_a_page() -> None:
