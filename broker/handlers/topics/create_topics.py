@@ -108,7 +108,7 @@ def _created(topic: Topic, *, with_configs: bool) -> api.CreatableTopicResult:
         configs=[
             api.CreatableTopicConfigs(
                 name=setting.property.name,
-                value=setting.value,
+                value=topic.config.own.get(setting.property.name, setting.value),  # as in the request
                 config_source=CONFIG_SOURCES[setting.source],
             )
             for setting in sorted(entries, key=lambda setting: setting.property.name)

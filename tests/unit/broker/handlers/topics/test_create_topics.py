@@ -47,7 +47,8 @@ def assigned(assignments: dict[int, list[int]], partitions: int = -1, replicas: 
 
 @pytest.mark.parametrize("version", range(8))
 def test_topic_is_created_with_the_requested_partitions_and_configs(broker: VirtualBroker, version: int) -> None:
-    (result,) = create(broker, creatable(partitions=3, retention_ms="1234"), version=version)
+    topic_to_create = creatable(partitions=3, retention_ms="1234", cleanup_policy=" compact , delete")
+    (result,) = create(broker, topic_to_create, version=version)
     topic = broker.broker.cluster.topics["new"]
     assert len(topic.partitions) == 3
     assert topic.config.integer("retention.ms") == 1234
@@ -56,7 +57,9 @@ def test_topic_is_created_with_the_requested_partitions_and_configs(broker: Virt
         assert (result.num_partitions, result.replication_factor) == (3, 1)
         configs = {config.name: (config.value, config.config_source) for config in result.configs or []}
         assert configs["retention.ms"] == ("1234", 1), "source 1 is a topic config"
-        assert configs["cleanup.policy"] == ("delete", 5), "source 5 is a default"
+        assert configs["cleanup.policy"] == (" compact , delete", 1), "as in the request"
+        assert configs["segment.ms"] == ("604800000", 5), "source 5 is a default"
+        assert [*configs] == sorted(configs)
     assert result.topic_id == (topic.topic_id if version >= 7 else ZERO_UUID)
 
 
