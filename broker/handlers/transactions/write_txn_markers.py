@@ -24,19 +24,18 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Broker) -> Message | Outcome:
+    if not (
+        broker.auth.authorize_cluster(ctx, AclOperation.ALTER, log_denied=False)
+        or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
+    ):
+        return _failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     codes: dict[int, _Codes] = ctx.mapping()
     written: dict[Partition, int] = {}
-    authorized = broker.auth.authorize_cluster(
-        ctx, AclOperation.ALTER, log_denied=False
-    ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
     for marker in request.markers:
         for name in ctx.counts(_names(marker)):  # a repeated partition gets one marker
             of_producer = codes.get(marker.producer_id)
             if of_producer is None:
                 of_producer = codes[marker.producer_id] = ctx.mapping()
-            if not authorized:
-                of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                continue
             partition = broker.metadata.partition(*name)
             if partition is None or broker.node_id not in partition.replicas:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

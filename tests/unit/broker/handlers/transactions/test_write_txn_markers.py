@@ -5,6 +5,7 @@ import pytest
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.acls import AUTHORIZER_ON
 from tests.support.records import fetch, fetched
 from tests.support.transactions import Producer, begun, stored
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
@@ -107,6 +108,13 @@ def test_older_coordinator_is_fenced(topic: Topic, broker: VirtualBroker) -> Non
     codes(broker, 1, marker(7, 0, coordinator_epoch=3))
     fenced = {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
     assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {7: fenced}
+
+
+def test_denied_request_returns_the_partitions_of_the_last_marker_of_a_producer() -> None:
+    broker = broker_with_topic(AUTHORIZER_ON)
+    denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    markers = marker(7, 0, 0), marker(7, 0, 1), marker(8, 0, topic="nowhere")
+    assert codes(broker, 1, *markers) == {7: {("t", 1): denied}, 8: {("nowhere", 0): denied}}
 
 
 def test_other_broker_knows_only_the_partitions_of_which_it_has_a_replica() -> None:
