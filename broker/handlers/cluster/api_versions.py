@@ -31,13 +31,13 @@ _ANY_NODE = -1
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: Broker) -> Message:
+    if (request.cluster_id is None) != (request.node_id == _ANY_NODE):
+        return failed(ctx, request, ErrorCode.INVALID_REQUEST)
     if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):
             return failed(ctx, request, ErrorCode.INVALID_REQUEST)
         ctx.session.set_client_software(name, version)
-    if (request.cluster_id is None) != (request.node_id == _ANY_NODE):
-        return failed(ctx, request, ErrorCode.INVALID_REQUEST)
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,
         broker.node_id,

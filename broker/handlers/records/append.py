@@ -285,7 +285,7 @@ def _name_leaders(ctx: RequestContext, broker: Broker, response: ProduceResponse
         leader = broker.metadata.leader(known)
         if leader is not None:
             at = ctx.session.endpoint_of(leader)
-            leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
+            leaders[leader.node_id] = NodeEndpoint(leader.node_id, at.host, at.port, leader.rack)
     response.node_endpoints = list(leaders.values())
 
 
