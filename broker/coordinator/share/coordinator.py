@@ -32,6 +32,7 @@ class ShareCoordinator:
         self._log = CoordinatorLog(host, SHARE_GROUP_STATE_TOPIC)
         self._states: dict[SharePartitionId, ShareState] = {}
         self._updates: dict[SharePartitionId, int] = {}
+        self._leader_epochs: dict[SharePartitionId, int] = {}  # the highest ones, which a new state does not reset
         self._snapshot_offsets: dict[SharePartitionId, int] = {}
         self._updates_per_snapshot = config.integer("share.coordinator.snapshot.update.records.per.snapshot")
         self._write_timeout_ms = config.integer("share.coordinator.write.timeout.ms")
@@ -58,7 +59,7 @@ class ShareCoordinator:
         return [key for key in self._states if is_for(partition, key.coordinator_key)]
 
     def _forget(self, key: SharePartitionId) -> None:
-        for by_key in (self._states, self._updates, self._snapshot_offsets):
+        for by_key in (self._states, self._updates, self._leader_epochs, self._snapshot_offsets):
             by_key.pop(key, None)
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ class ShareCoordinator:
             done(error, None)
             return
         state = self._states[key]
-        if leader_epoch in (UNKNOWN, state.leader_epoch):
+        if leader_epoch in (UNKNOWN, self._leader_epochs[key]):
             done(ErrorCode.NONE, state)
             return
         write = StateWrite(UNKNOWN, leader_epoch, state.start_offset, state.delivery_complete_count, [])
@@ -126,7 +127,7 @@ class ShareCoordinator:
         state = self._states.get(key)
         if state is None:
             return ErrorCode.INVALID_REQUEST
-        if leader_epoch != UNKNOWN and state.leader_epoch > leader_epoch:
+        if leader_epoch != UNKNOWN and self._leader_epochs[key] > leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if state_epoch != UNKNOWN and state.state_epoch > state_epoch:
             return ErrorCode.FENCED_STATE_EPOCH
@@ -143,21 +144,24 @@ class ShareCoordinator:
         self, key: SharePartitionId, write: StateWrite, leader_epoch: int
     ) -> ShareSnapshotValue | ShareUpdateValue:
         state = self._states[key]
+        # Neither of them moves back.
+        start_offset, complete = max(
+            (write.start_offset, write.delivery_complete_count), (state.start_offset, state.delivery_complete_count)
+        )
         if self._updates.get(key, 0) < self._updates_per_snapshot:
             return ShareUpdateValue(
                 snapshot_epoch=state.snapshot_epoch,
                 leader_epoch=leader_epoch,
-                start_offset=write.start_offset,
-                delivery_complete_count=write.delivery_complete_count,
-                state_batches=[StateBatchRecord(*one) for one in combine(write.batches, write.start_offset)],
+                start_offset=start_offset,
+                delivery_complete_count=complete,
+                state_batches=[StateBatchRecord(*one) for one in combine(write.batches, start_offset)],
             )
         now_ms = self._host.clock.wall_ms()
-        start_offset = state.start_offset if write.start_offset == UNKNOWN else write.start_offset
         return state._replace(
             snapshot_epoch=state.snapshot_epoch + 1,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
-            delivery_complete_count=write.delivery_complete_count,
+            delivery_complete_count=complete,
             batches=combine([*state.batches, *write.batches], start_offset),
             created_ms=now_ms,
             written_ms=now_ms,
@@ -182,6 +186,8 @@ class ShareCoordinator:
         await_replication(self._host.replicas, {partition: end}, self._write_timeout_ms, replicated)
 
     def _apply(self, key: SharePartitionId, value: Message | None, offset: int) -> None:
+        if isinstance(value, ShareUpdateValue | ShareSnapshotValue):
+            self._leader_epochs[key] = max(value.leader_epoch, self._leader_epochs.get(key, 0))
         if isinstance(value, ShareUpdateValue):
             state = self._states.get(key)
             if state is not None:

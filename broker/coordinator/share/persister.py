@@ -23,7 +23,7 @@ T = TypeVar("T")
 _Request = Callable[[ShareCoordinator, Done], None]
 # PersisterStateManager.REQUEST_BACKOFF_MS and MAX_FIND_COORD_ATTEMPTS; jitter as in Kafka's clients.
 _BACKOFF_MS, _ATTEMPTS, _JITTER = 1_000, 5, 0.2
-_RETRIABLE = frozenset(
+RETRIABLE = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -140,7 +140,7 @@ class SharePersister:
 
     def _send(self, key: SharePartitionId, request: _Request, done: Done, attempt: int = 1) -> None:
         def responded(code: ErrorCode) -> None:
-            if code in _RETRIABLE and attempt < _ATTEMPTS:
+            if code in RETRIABLE and attempt < _ATTEMPTS:
                 jitter = self._host.random.uniform(1 - _JITTER, 1 + _JITTER)
                 again = partial(self._send_again, key, request, done, attempt + 1)
                 self._host.scheduler.schedule_once(round(_BACKOFF_MS * 2 ** (attempt - 1) * jitter), again)

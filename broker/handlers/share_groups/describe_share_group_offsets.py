@@ -71,7 +71,14 @@ def handle(ctx: RequestContext, request: api.DescribeShareGroupOffsetsRequest, b
 def _error(ctx: RequestContext, broker: Broker, requested: api.DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
     if error := access_error(ctx, broker, AclOperation.DESCRIBE, requested.group_id):
         return error
-    return broker.groups.error(requested.group_id) if requested.topics is None else ErrorCode.NONE
+    if requested.topics is None:
+        return broker.groups.error(requested.group_id)
+    # As in Kafka, an internal error of the persister: no group id, or a topic without partitions or a negative one.
+    invalid = [
+        one.topic_name for one in requested.topics if not requested.group_id or min(one.partitions, default=-1) < 0
+    ]
+    visible = set(invalid).intersection(broker.metadata.topics).difference(_hidden(ctx, broker, invalid))
+    return ErrorCode.UNKNOWN_SERVER_ERROR if visible else ErrorCode.NONE
 
 
 def _visible(

@@ -18,6 +18,7 @@ from sluice.protocol.apis import delete_share_group_offsets as delete_api
 from sluice.protocol.apis import describe_share_group_offsets as describe_api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
+from sluice.protocol.uuids import printed_uuid
 
 from .group import ShareGroup
 from .heartbeat import ShareProtocol
@@ -158,6 +159,12 @@ class ShareOffsets:
             return
         if not offsets:
             done(lambda: response)
+            return
+        negative = ((topic_id, index) for topic_id, some in offsets.items() for index in sliced(some) if index < 0)
+        if (found := next(negative, None)) is not None:  # as in Kafka, an internal error of the persister
+            printed = f"{group_id} {printed_uuid(found[0])} {found[1]}"
+            message = f"Initialize share group parameters has invalid partitionId - {printed}"
+            done(partial(_alter_error, HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, message)))
             return
 
         def finish(results: "ShareErrors") -> None:

@@ -126,6 +126,19 @@ def test_old_epochs_are_fenced(epochs: tuple[int, int], expected: ErrorCode) -> 
     assert shared.initialize(state_epoch=2) == in_topic(shared, ErrorCode.FENCED_STATE_EPOCH)
 
 
+def test_start_offsets_and_epochs_do_not_move_back() -> None:
+    shared = Shared()
+    shared.initialize(5)
+    shared.write(start=7)
+    shared.write(start=6)
+    assert shared.summary() == PartitionSummary(ErrorCode.NONE, 7, 0, 0, 1)
+    shared.read(4)
+    shared.initialize(2, state_epoch=1)
+    assert shared.read(3) == ErrorCode.FENCED_LEADER_EPOCH
+    assert isinstance(shared.read(4), ShareState)
+    assert shared.summary() == PartitionSummary(ErrorCode.NONE, 2, 1, 0, 0), "a known epoch is not written again"
+
+
 def test_requests_about_unknown_partitions_fail() -> None:
     shared = Shared()
     assert shared.write() == shared.read(0) == ErrorCode.INVALID_REQUEST  # not initialized
