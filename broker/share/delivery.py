@@ -8,7 +8,7 @@ from sluice.protocol.errors import ErrorCode
 
 NO_MEMBER: Final = ""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
+ACQUIRE_MODES = BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 
 
 class AcknowledgeResult(NamedTuple):

@@ -4,18 +4,18 @@ Follows Kafka's SharePartitionManager. The first fetch loads a share partition. 
 leading the partition, when the coordinator fences it, and when the group's last member disconnects.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.share.persisted import SharePartitionId
-from sluice.broker.coordinator.share.persister import SharePersister
+from sluice.broker.coordinator.share.persister import RETRIABLE, SharePersister
 from sluice.broker.coordinator.share.state import ShareState
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.channel import Channel
+from sluice.config.value_types import parse_duration_ms
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -51,8 +51,8 @@ _FENCING = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 _NOT_INITIALIZED = -1
+_EXHAUSTED = "Exhausted max retries to complete write state RPC without success."
 _WITH_DEAD_LETTERS = 2  # level of share.version
-_DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 ACKNOWLEDGE_TYPES = {GAP: "gap", ACCEPT: "accept", RELEASE: "release", REJECT: "reject", RENEW: "renew"}
 
 
@@ -112,7 +112,7 @@ class SharePartitionManager:
             partition.leader_epoch,
             partial(self.settings, key.group_id),
             self.locks,
-            lambda write, done: self._persister.write_state(key, write, lambda code: done(_of_client(code))),
+            lambda write, done: self._persister.write_state(key, write, lambda code: done(_written(code))),
             partial(self.complete_fetches, key),
             partial(keep_dead_letters, self._host, key, partition),
             partial(self._record_timeout, key.group_id, partition),
@@ -159,8 +159,9 @@ class SharePartitionManager:
             return log.log_start_offset
         if strategy == "latest":
             return log.high_watermark
+        duration_ms = parse_duration_ms(strategy.removeprefix("by_duration:"))
         try:
-            found = log.offset_for_timestamp(self._host.clock.wall_ms() - _duration_ms(strategy))
+            found = log.offset_for_timestamp(self._host.clock.wall_ms() - duration_ms)
         except InvalidRecords as invalid:
             return ErrorCode(invalid.code)
         is_available = found is not None and found.offset < log.high_watermark
@@ -207,7 +208,7 @@ class SharePartitionManager:
 
         def finished(result: AcknowledgeResult) -> None:
             if result.code:
-                self._drop_fenced(key, result.code)
+                self._drop_fenced(key, result)
             else:
                 self._count(batches)
             done(result)
@@ -243,8 +244,8 @@ class SharePartitionManager:
                 last_offset=lock.last_offset,
             )
 
-    def _drop_fenced(self, key: SharePartitionId, code: ErrorCode) -> None:
-        if code in _FENCING:
+    def _drop_fenced(self, key: SharePartitionId, result: AcknowledgeResult) -> None:
+        if result.code in _FENCING:
             self._drop(key)
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
@@ -257,8 +258,9 @@ def _of_client(code: ErrorCode) -> ErrorCode:
     return _CLIENT_ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _duration_ms(strategy: str) -> int:
-    match = _DURATION.fullmatch(strategy)
-    assert match is not None, strategy  # validated as a group config
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+def _written(code: ErrorCode) -> AcknowledgeResult:
+    """Return the result of a write, with the message of Kafka's PersisterStateManager."""
+    if not code:
+        return AcknowledgeResult()
+    problem = _EXHAUSTED if code in RETRIABLE else code.message
+    return AcknowledgeResult(_of_client(code), f"Error in write state RPC. {problem}")

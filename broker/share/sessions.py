@@ -4,7 +4,7 @@ Follows Kafka's ShareSession, ShareSessionCache and SharePartitionManager.newCon
 member identify it. It ends with a request of the final epoch, or with its connection.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sluice.broker.requests.channel import Channel
@@ -14,6 +14,7 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 _LAST_EPOCH = 2**31 - 1
 
 TopicIdPartition = tuple[bytes, int]
+Requested = Mapping[TopicIdPartition, bool]  # distinct partitions, with whether their topics exist
 
 
 class MemberKey(NamedTuple):
@@ -22,15 +23,23 @@ class MemberKey(NamedTuple):
 
 
 class ShareSession:
-    """The partitions in order, each with whether the next response must contain it."""
+    """The partitions in order, each with whether the next response must contain it.
 
-    __slots__ = ("channel", "epoch", "key", "partitions")
+    As in Kafka, a partition is `unknown` until it is forgotten if its topic did not exist when it was added.
+    """
 
-    def __init__(self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]) -> None:
+    __slots__ = ("channel", "epoch", "key", "partitions", "unknown")
+
+    def __init__(self, key: MemberKey, channel: Channel, partitions: Requested) -> None:
         self.key = key
         self.channel = channel
         self.epoch = 1
         self.partitions = dict.fromkeys(partitions, False)
+        self.unknown = {one for one, exists in partitions.items() if not exists}
+
+    def forget(self, partition: TopicIdPartition) -> None:
+        self.partitions.pop(partition, None)
+        self.unknown.discard(partition)
 
     def rotated(self) -> list[TopicIdPartition]:
         """Return the partitions, starting with another one in each epoch, so that none is preferred."""
@@ -69,10 +78,8 @@ class ShareSessions:
     def get(self, key: MemberKey) -> ShareSession | None:
         return self._sessions.get(key)
 
-    def open(
-        self, key: MemberKey, channel: Channel, partitions: Collection[TopicIdPartition]
-    ) -> ShareSession | ErrorCode:
-        """Open the session of a member; the partitions are distinct."""
+    def open(self, key: MemberKey, channel: Channel, partitions: Requested) -> ShareSession | ErrorCode:
+        """Open the session of a member."""
         self.remove(key)
         if len(self._sessions) >= self._most or not self._has_room_for(len(partitions)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
@@ -85,14 +92,15 @@ class ShareSessions:
     def _has_room_for(self, partitions: int) -> bool:
         return partitions <= 0 or self.partition_count + partitions <= self._most_partitions
 
-    def add_partitions(self, session: ShareSession, partitions: Collection[TopicIdPartition]) -> ErrorCode:
-        """Add distinct partitions, some of which the session may have."""
+    def add_partitions(self, session: ShareSession, partitions: Requested) -> ErrorCode:
+        """Add partitions, some of which the session may have."""
         if not self._has_room_for(len(partitions) - len(session.partitions)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         new = dict.fromkeys((one for one in partitions if one not in session.partitions), True)
         if not self._has_room_for(len(new)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         session.partitions.update(new)
+        session.unknown.update(one for one in new if not partitions[one])
         return ErrorCode.NONE
 
     def resume(self, key: MemberKey, epoch: int) -> ShareSession | ErrorCode:

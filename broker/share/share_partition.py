@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from sluice.broker.coordinator.share.persisted import Done, StateBatch, StateWrite
+from sluice.broker.coordinator.share.persisted import StateBatch, StateWrite
 from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -98,7 +98,7 @@ class SharePartition(InFlightWindow):
         leader_epoch: int,
         settings: Callable[[], ShareSettings],
         locks: DelayedOperationPurgatory,
-        write: Callable[[StateWrite, Done], None],
+        write: Callable[[StateWrite, Acknowledged], None],
         on_available: Callable[[], None],
         keep_dead_letter: KeepDeadLetter,
         on_timeout: Callable[[AcquisitionLock], None],
@@ -109,7 +109,7 @@ class SharePartition(InFlightWindow):
             leader_epoch: The epoch of the partition's leader; a later one fences writes.
             settings: Returns the current settings of the group.
             locks: Purgatory of the acquisition locks.
-            write: Writes state, then calls back with NONE or an error.
+            write: Writes state, then calls back with the result for a client.
             on_available: Called if records may have become available without a request.
             keep_dead_letter: Writes records to the dead-letter queue, then calls back in any case.
             on_timeout: Called after the timeout of an acquisition lock of records.
@@ -268,7 +268,7 @@ class SharePartition(InFlightWindow):
         """
         limit = self._settings().delivery_count_limit
         slow_from = throttled_count(limit)
-        most = acquisition.remaining if acquisition.by_record else len(batch)
+        numbers = [acquisition.remaining] if acquisition.by_record else []
         is_slow = False
         acquired: list[tuple[int, InFlightState]] = []
         for offset, state in batch.states(acquisition.first, acquisition.last):
@@ -280,9 +280,9 @@ class SharePartition(InFlightWindow):
                 break
             if count >= slow_from and not is_slow:
                 is_slow = True
-                most = min(most, max(1, len(batch) >> (count - slow_from + 1)))
+                numbers.append(max(1, len(batch) >> (count - slow_from + 1)))
             acquired.append((offset, state))
-            if is_last or len(acquired) == most:
+            if is_last or len(acquired) in numbers:
                 break
         if not acquired:
             return 0
@@ -340,13 +340,9 @@ class SharePartition(InFlightWindow):
             result = self._acknowledge(member_id, batch, changes)
             if result.code:
                 break
+        self._finish(changes, result, done)
 
-        def finished(code: ErrorCode) -> None:
-            done(result if code == result.code else AcknowledgeResult(code, code.message))
-
-        self._finish(changes, result.code, finished)
-
-    def release(self, member_id: str, done: Done) -> None:
+    def release(self, member_id: str, done: Acknowledged) -> None:
         """Make all records of a member available again, then call `done`."""
         changes: list[_Change] = []
         error = ErrorCode.NONE
@@ -358,7 +354,7 @@ class SharePartition(InFlightWindow):
                 if state.member_id == member_id and state.state is RecordState.ACQUIRED and not error:
                     target = RecordState.ARCHIVED if last < self.start_offset else RecordState.AVAILABLE
                     error = self._begin(first, last, state, target, changes)
-        self._finish(changes, error, done)
+        self._finish(changes, AcknowledgeResult(error), done)
 
     def _acknowledge(self, member_id: str, batch: AcknowledgementBatch, changes: list[_Change]) -> AcknowledgeResult:
         concerned = self._concerned(batch)
@@ -435,18 +431,18 @@ class SharePartition(InFlightWindow):
             self.delivery_complete_count += self._count(first, last)
         return ErrorCode.NONE
 
-    def _finish(self, changes: list[_Change], error: ErrorCode, done: Done) -> None:
-        if error:
+    def _finish(self, changes: list[_Change], result: AcknowledgeResult, done: Acknowledged) -> None:
+        if result.code:
             self._roll_back(changes)
-            done(error)
+            done(result)
         elif not changes:
-            done(ErrorCode.NONE)
+            done(result)
         else:
 
-            def written(code: ErrorCode) -> None:
-                self._written(changes, code)
-                done(code)
-                if not code:
+            def written(result: AcknowledgeResult) -> None:
+                self._written(changes, result.code)
+                done(result)
+                if not result.code:
                     self._on_available()
 
             self._write(self._state_write([change.batch for change in changes]), written)
@@ -538,5 +534,5 @@ class SharePartition(InFlightWindow):
 
         self._keep_dead_letter(first, last, state.delivery_count, buried)
 
-    def _buried_written(self, _: ErrorCode) -> None:
+    def _buried_written(self, _: AcknowledgeResult) -> None:
         self._advance_start()

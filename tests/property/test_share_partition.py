@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sluice.broker.coordinator.share.persisted import Done, StateBatch, StateWrite
+from sluice.broker.coordinator.share.persisted import StateBatch, StateWrite
 from sluice.broker.share.delivery import (
     ACCEPT,
     BATCH_OPTIMIZED,
@@ -21,6 +21,7 @@ from sluice.broker.share.delivery import (
     REJECT,
     RELEASE,
     RENEW,
+    Acknowledged,
     AcknowledgementBatch,
     AcknowledgeResult,
     Acquired,
@@ -70,7 +71,7 @@ class Members(RuleBasedStateMachine):
         self.records: dict[int, Record] = {}  # all that were ever fetched from the current leader
         self.delivered: dict[int, int] = {}
         self.acquired: list[tuple[str, Acquired]] = []
-        self.writes: list[tuple[StateWrite, Done]] = []
+        self.writes: list[tuple[StateWrite, Acknowledged]] = []
         self.begun: dict[int, list[Record]] = {}  # the records whose transition a write is about
         self.stored: dict[int, tuple[int, int]] = {}  # by the share coordinator
         self.stored_start = 0
@@ -259,7 +260,7 @@ class Members(RuleBasedStateMachine):
             offsets = {id(record): offset for offset, record in self.records.items()}
             if not fails:
                 self.store(write)
-            done(ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else ErrorCode.NONE)
+            done(AcknowledgeResult(ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else ErrorCode.NONE))
             for record in records:
                 if record.is_archived:
                     pass
@@ -344,7 +345,7 @@ class Members(RuleBasedStateMachine):
                 self.partition.acknowledge("last", [batch], lambda _: None)
             while self.writes or self.letters:
                 if self.writes:
-                    self.writes.pop(0)[1](ErrorCode.NONE)
+                    self.writes.pop(0)[1](AcknowledgeResult())
                 else:
                     self.letters.pop(0)[3]()
         raise AssertionError("the records were not accepted")

@@ -11,8 +11,7 @@ from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
-from sluice.broker.share.sessions import MemberKey, TopicIdPartition
-from sluice.config.broker_config import Endpoint
+from sluice.broker.share.sessions import MemberKey, ShareSession, TopicIdPartition
 from sluice.protocol.apis import share_fetch
 from sluice.protocol.errors import ErrorCode
 
@@ -43,8 +42,9 @@ def member_of(
 
 
 def topic_errors(
-    ctx: RequestContext, broker: Broker, partitions: Iterable[TopicIdPartition]
+    ctx: RequestContext, broker: Broker, partitions: Iterable[TopicIdPartition], session: ShareSession | None = None
 ) -> dict[TopicIdPartition, ErrorCode]:
+    """Return the errors of partitions, which a session knows even after their topics are deleted."""
     partitions = ctx.array(partitions)
     by_id = broker.metadata.topics_by_id
     names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
@@ -52,11 +52,11 @@ def topic_errors(
     errors: dict[TopicIdPartition, ErrorCode] = ctx.mapping()
     for one in partitions:
         topic = by_id.get(one[0])
-        if topic is None:
+        if topic is None if session is None else one in session.unknown:
             errors[one] = ErrorCode.UNKNOWN_TOPIC_ID
-        elif topic.name in denied:
+        elif topic is not None and topic.name in denied:
             errors[one] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif topic.partition(one[1]) is None:
+        elif topic is None or topic.partition(one[1]) is None:
             errors[one] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return errors
 
@@ -122,7 +122,7 @@ class Leaders:
     def __init__(self, ctx: RequestContext, broker: Broker) -> None:
         self._ctx = ctx
         self._broker = broker
-        self.endpoints: dict[int, Endpoint] = {}
+        self.endpoints: dict[int, share_fetch.NodeEndpoint] = {}
 
     def after(self, topic_id: bytes, index: int, code: int) -> tuple[int, int]:
         metadata = self._broker.metadata
@@ -133,5 +133,6 @@ class Leaders:
             return 0, 0
         leader = metadata.leader(known)
         if leader is not None:
-            self.endpoints[leader.node_id] = self._ctx.session.endpoint_of(leader)
+            at = self._ctx.session.endpoint_of(leader)
+            self.endpoints[leader.node_id] = share_fetch.NodeEndpoint(leader.node_id, at.host, at.port, leader.rack)
         return known.leader, known.leader_epoch

@@ -8,7 +8,7 @@ from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, TopicIdPartition
 from sluice.protocol.apis import share_acknowledge as api
-from sluice.protocol.apis.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
+from sluice.protocol.apis.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -56,7 +56,7 @@ def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Resul
             api.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
-        node_endpoints=[NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()],
+        node_endpoints=list(leaders.endpoints.values()),
     )
 
 

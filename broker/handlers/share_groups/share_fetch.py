@@ -45,8 +45,10 @@ def _session(
     ctx: RequestContext, request: ShareFetchRequest, broker: Broker, member: MemberKey
 ) -> ShareSession | ErrorCode:
     sessions = broker.share_partitions.sessions
-    topics = request.topics
-    requested = {(topic.topic_id, one.partition_index): None for topic in topics for one in topic.partitions}
+    topics, known = request.topics, broker.metadata.topics_by_id
+    requested = {
+        (one.topic_id, each.partition_index): one.topic_id in known for one in topics for each in one.partitions
+    }
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(one.acknowledgement_batches for topic in topics for one in topic.partitions):
             return ErrorCode.INVALID_REQUEST
@@ -62,7 +64,7 @@ def _session(
         return error
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
-            session.partitions.pop((topic.topic_id, index), None)
+            session.forget((topic.topic_id, index))
     return session
 
 
@@ -98,6 +100,8 @@ class _ShareFetch:
     def start(self) -> Message | Outcome:
         self._acknowledge()
         read = self._read
+        if read.is_invalid:  # as in Kafka, an internal error
+            return _failed(self._ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if self._request.max_wait_ms <= 0 or read.is_ready():
             self._has_read = True
         else:

@@ -9,7 +9,7 @@ from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Traffic
 from sluice.broker.requests.context import FetchOutcome, RequestContext
 from sluice.broker.share.aborted_records import fetched_batches
-from sluice.broker.share.delivery import Acquired, FetchedBatch
+from sluice.broker.share.delivery import ACQUIRE_MODES, Acquired, FetchedBatch
 from sluice.broker.share.sessions import INITIAL_EPOCH, ShareSession, TopicIdPartition
 from sluice.broker.share.share_partition import SharePartition, Status
 from sluice.protocol.apis import share_fetch as api
@@ -37,7 +37,8 @@ class ShareRead(FetchOutcome):
         quota_bytes = broker.throttler.largest_fetch(ctx.session.user, ctx.session.client_id)
         self._max_bytes = int(min(request.max_bytes, broker.max_fetch_bytes, quota_bytes))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._errors = topic_errors(ctx, broker, partitions)
+        self._errors = topic_errors(ctx, broker, partitions, session)
+        self.is_invalid = len(self._errors) < len(partitions) and request.share_acquire_mode not in ACQUIRE_MODES
         self._shares: dict[TopicIdPartition, tuple[Partition, SharePartition]] = {}
         self._served: list[tuple[Traffic, int]] = []
         if not self._max_bytes or not request.max_records:
@@ -120,11 +121,9 @@ class ShareRead(FetchOutcome):
             data.current_leader = api.LeaderIdAndEpoch(*leaders.after(topic_id, index, data.error_code))
             topics.setdefault(topic_id, []).append(data)
         return api.ShareFetchResponse(
-            acquisition_lock_timeout_ms=self._broker.share_partitions.settings(self._group_id).record_lock_duration_ms,
+            acquisition_lock_timeout_ms=self._lock_timeout_ms(),
             responses=[api.ShareFetchableTopicResponse(topic_id=one, partitions=some) for one, some in topics.items()],
-            node_endpoints=[
-                api.NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()
-            ],
+            node_endpoints=list(leaders.endpoints.values()),
         )
 
     def sent(self) -> bool:
@@ -141,7 +140,12 @@ class ShareRead(FetchOutcome):
         is_current = self._session.epoch == self._epoch
         code = ErrorCode.NONE if is_current else ErrorCode.INVALID_SHARE_SESSION_EPOCH
         self._ctx.error_code = code
-        return api.ShareFetchResponse(throttle_time_ms=throttle_time_ms, error_code=code)
+        return api.ShareFetchResponse(
+            throttle_time_ms=throttle_time_ms, error_code=code, acquisition_lock_timeout_ms=self._lock_timeout_ms()
+        )
+
+    def _lock_timeout_ms(self) -> int:
+        return self._broker.share_partitions.settings(self._group_id).record_lock_duration_ms
 
     def _read(self) -> dict[TopicIdPartition, api.PartitionData]:
         responses: dict[TopicIdPartition, api.PartitionData] = self._ctx.mapping()
@@ -175,7 +179,7 @@ class ShareRead(FetchOutcome):
             return data, 0, 0
         if found is None or found.error_code:
             code = error if found is None else ErrorCode(found.error_code)
-            data.error_code, data.error_message = code, code.message
+            data.error_code = code  # without a message, as in Kafka
             return data, 0, 0
         aborted = log.aborted_transactions(offset, found.next_offset) if self._committed_only else []
         batches = fetched_batches(found.parts)

@@ -272,17 +272,17 @@ def committed_leader_epochs(session: Session) -> None:
 
 # Share groups.
 
-_Acknowledged = tuple[int, int, list[int]]
+Acknowledged = tuple[int, int, list[int]]
 
 
-def _batches(acknowledged: Sequence[_Acknowledged]) -> dict[str, Any]:
+def _batches(acknowledged: Sequence[Acknowledged]) -> dict[str, Any]:
     found = [
         dict(zip(("first_offset", "last_offset", "acknowledge_types"), each, strict=True)) for each in acknowledged
     ]
     return {"partition_index": 0, "acknowledgement_batches": found}
 
 
-def _share_fetch(group: str, topic_id: bytes, epoch: int, *acknowledged: _Acknowledged, **fields: Any) -> Message:
+def share_fetch(group: str, topic_id: bytes, epoch: int, *acknowledged: Acknowledged, **fields: Any) -> Message:
     partition = _batches(acknowledged) | {"partition_max_bytes": 1_000_000}
     usual = {"group_id": group, "member_id": _member(1), "share_session_epoch": epoch, "max_wait_ms": 500}
     usual |= {"min_bytes": 1, "max_bytes": 1_000_000, "max_records": 4, "batch_size": 4}
@@ -290,15 +290,15 @@ def _share_fetch(group: str, topic_id: bytes, epoch: int, *acknowledged: _Acknow
     return request("ShareFetch", **usual | fields)
 
 
-def _acknowledge(group: str, topic_id: bytes, epoch: int, *acknowledged: _Acknowledged) -> Message:
+def acknowledge(group: str, topic_id: bytes, epoch: int, *acknowledged: Acknowledged) -> Message:
     topics = [{"topic_id": topic_id, "partitions": [_batches(acknowledged)]}]
     return request("ShareAcknowledge", group_id=group, member_id=_member(1), share_session_epoch=epoch, topics=topics)
 
 
-def _share_group(session: Session, name: str, *values: str) -> bytes:
+def share_group(session: Session, name: str, *values: str, reset: str = "earliest") -> bytes:
     """Join a share group, and wait until a session acquires these records of the topic of its name; release them."""
-    earliest = [{"name": "share.auto.offset.reset", "value": "earliest"}]
-    resource = {"resource_type": _GROUP_CONFIGS, "resource_name": name, "configs": earliest}
+    configs = [{"name": "share.auto.offset.reset", "value": reset}]
+    resource = {"resource_type": _GROUP_CONFIGS, "resource_name": name, "configs": configs}
     session.request(request("IncrementalAlterConfigs", resources=[resource]))
     topic_id = _create_group_topic(session, name)
     _append(session, name, *values)
@@ -306,8 +306,8 @@ def _share_group(session: Session, name: str, *values: str) -> bytes:
 
     def fetch_and_release() -> list[Any]:
         nonlocal epoch
-        found = [_request(session, _share_fetch(name, topic_id, each)) for each in (0, 1)]
-        _request(session, _share_fetch(name, topic_id, _FINAL, topics=[]))
+        found = [_request(session, share_fetch(name, topic_id, each)) for each in (0, 1)]
+        _request(session, share_fetch(name, topic_id, _FINAL, topics=[]))
         acquired = [
             one for each in found for topic in each.responses for one in topic.partitions if one.acquired_records
         ]
@@ -322,11 +322,11 @@ def _share_group(session: Session, name: str, *values: str) -> bytes:
 @case(row="librdkafka #5393")
 def acknowledgements_in_share_fetches(session: Session) -> None:
     group = "acknowledgements"
-    topic_id = _share_group(session, group, "a", "b", "c", "d")
-    _call(session, _share_fetch(group, topic_id, 0, (0, 0, [_ACCEPT])))
-    _call(session, _share_fetch(group, topic_id, 0, max_wait_ms=5_000))
-    _call(session, _share_fetch(group, topic_id, 1))
-    acknowledged: list[list[_Acknowledged]] = [
+    topic_id = share_group(session, group, "a", "b", "c", "d")
+    _call(session, share_fetch(group, topic_id, 0, (0, 0, [_ACCEPT])))
+    _call(session, share_fetch(group, topic_id, 0, max_wait_ms=5_000))
+    _call(session, share_fetch(group, topic_id, 1))
+    acknowledged: list[list[Acknowledged]] = [
         [(1, 1, [_ACCEPT]), (0, 0, [_ACCEPT])],
         [(0, 1, [_ACCEPT]), (1, 2, [_ACCEPT])],
         [(0, 2, [_ACCEPT, _REJECT])],
@@ -338,27 +338,27 @@ def acknowledgements_in_share_fetches(session: Session) -> None:
         [(40, 41, [_ACCEPT])],
     ]
     for epoch, batches in enumerate(acknowledged, 2):
-        _call(session, _share_fetch(group, topic_id, epoch, *batches, max_wait_ms=0))
+        _call(session, share_fetch(group, topic_id, epoch, *batches, max_wait_ms=0))
     forgotten = [{"topic_id": topic_id, "partitions": [0]}]
-    _call(session, _share_fetch(group, topic_id, _FINAL, (2, 2, [_RELEASE]), forgotten_topics_data=forgotten))
-    _call(session, _share_fetch(group, topic_id, _FINAL, (2, 2, [_RELEASE])))
+    _call(session, share_fetch(group, topic_id, _FINAL, (2, 2, [_RELEASE]), forgotten_topics_data=forgotten))
+    _call(session, share_fetch(group, topic_id, _FINAL, (2, 2, [_RELEASE])))
 
 
 @case(row="apache/kafka #20836")
 def acknowledgements_without_a_session_or_a_topic(session: Session) -> None:
     group = "acknowledge"
-    topic_id = _share_group(session, group, "a", "b", "c")
-    _call(session, _acknowledge(group, topic_id, 1, (0, 0, [_ACCEPT])))
-    _call(session, _acknowledge(group, topic_id, 0, (0, 0, [_ACCEPT])))
-    _request(session, _share_fetch(group, topic_id, 0, max_wait_ms=5_000))
-    _request(session, _share_fetch(group, topic_id, 1))
-    _call(session, _acknowledge(group, _UNKNOWN_ID, 2, (0, 0, [_ACCEPT])))
-    _call(session, _acknowledge(group, topic_id, 3, (0, 0, [_ACCEPT]), (2, 2, [_RELEASE])))
-    _call(session, _acknowledge(group, topic_id, 9, (1, 1, [_ACCEPT])))
-    _call(session, _acknowledge(group, topic_id, 4, (0, 0, [_ACCEPT])))
-    _call(session, _acknowledge("", topic_id, 5, (0, 0, [_ACCEPT])))
-    _call(session, _acknowledge(group, topic_id, _FINAL, (1, 1, [_ACCEPT])))
-    _call(session, _acknowledge(group, topic_id, 6, (1, 1, [_ACCEPT])))
+    topic_id = share_group(session, group, "a", "b", "c")
+    _call(session, acknowledge(group, topic_id, 1, (0, 0, [_ACCEPT])))
+    _call(session, acknowledge(group, topic_id, 0, (0, 0, [_ACCEPT])))
+    _request(session, share_fetch(group, topic_id, 0, max_wait_ms=5_000))
+    _request(session, share_fetch(group, topic_id, 1))
+    _call(session, acknowledge(group, _UNKNOWN_ID, 2, (0, 0, [_ACCEPT])))
+    _call(session, acknowledge(group, topic_id, 3, (0, 0, [_ACCEPT]), (2, 2, [_RELEASE])))
+    _call(session, acknowledge(group, topic_id, 9, (1, 1, [_ACCEPT])))
+    _call(session, acknowledge(group, topic_id, 4, (0, 0, [_ACCEPT])))
+    _call(session, acknowledge("", topic_id, 5, (0, 0, [_ACCEPT])))
+    _call(session, acknowledge(group, topic_id, _FINAL, (1, 1, [_ACCEPT])))
+    _call(session, acknowledge(group, topic_id, 6, (1, 1, [_ACCEPT])))
 
 
 @case(row="librdkafka #5514")

@@ -155,7 +155,7 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     (sharing,) = settled(ShareMember(broker, group_id="share"))
     sessions = broker.broker.share_partitions.sessions
     assert isinstance(sharing.client.protocol, Connection)
-    sessions.open(MemberKey("share", "acknowledging"), sharing.client.protocol, [(topic_id, 0)])
+    sessions.open(MemberKey("share", "acknowledging"), sharing.client.protocol, {(topic_id, 0): True})
     broker.broker.groups.groups["empty-share"] = ShareGroup("empty-share")
     client = broker.client()
     assert error_codes(client.call(commit_request(group_id="empty", topic_id=topic_id), 9)) == []

@@ -270,7 +270,7 @@ def response_to_valid_request(name: str, version: int) -> Message:
     broker.broker.groups.groups |= {name: ShareGroup(name) for name in ("share", "empty-share")}
     client = broker.client()
     assert isinstance(client.protocol, Connection)
-    broker.broker.share_partitions.sessions.open(MemberKey("share", "acknowledging"), client.protocol, [])
+    broker.broker.share_partitions.sessions.open(MemberKey("share", "acknowledging"), client.protocol, {})
     if name.startswith("Sasl"):  # which a PLAINTEXT listener does not support
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":

@@ -257,8 +257,13 @@ def test_a_group_starts_where_its_configs_say(broker: VirtualBroker) -> None:
     produce_values(broker, b"a", b"b")
     broker.advance(60_000)
     produce_values(broker, b"c")
-    for reset, expected in (("earliest", [(0, 2, 1)]), ("latest", []), ("by_duration:PT30S", [])):
-        group = f"group-{reset[:2]}"
+    for reset, expected in (
+        ("earliest", [(0, 2, 1)]),
+        ("latest", []),
+        ("by_duration:PT30S", []),
+        ("by_duration:p25000dT1.s", [(0, 2, 1)]),  # as java.time.Duration accepts it
+    ):
+        group = f"group-{reset}"
         broker.broker.cluster.group_configs.configure(group, {"share.auto.offset.reset": reset})
         initialize(broker, topic, group, start_offset=-1)
         assert ShareConsumer(broker, topic, group_id=group).acquire() == expected, reset
@@ -306,12 +311,28 @@ def test_a_client_above_its_quota_gets_records_after_their_lock() -> None:
     response = member.fetch()
     assert response.throttle_time_ms > 0
     assert response.responses == []
+    assert response.acquisition_lock_timeout_ms == LOCK_MS
     broker.advance(LOCK_MS)
     assert member.acquire() == [(0, 0, 2)]
 
 
+def test_a_failed_write_has_a_message_of_the_persister(broker: VirtualBroker, topic: Topic) -> None:
+    member = ShareConsumer(broker, topic)
+    produce_values(broker, b"a")
+    member.acquire()
+    results: list[object] = []
+    offsets = {topic.topic_id: {0: 0}}
+    broker.broker.share_persister.initialize_state("group", offsets, 9, results.append)  # as AlterShareGroupOffsets
+    broker.broker.actions.complete()
+    broker.settle()
+    (data,) = member.acknowledge((0, 0, [ACCEPT])).responses[0].partitions
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert data.error_message == f"Error in write state RPC. {ErrorCode.FENCED_STATE_EPOCH.message}"
+    assert data.current_leader.leader_id == topic.partitions[0].leader
+
+
 def test_a_new_leader_continues() -> None:
-    cluster = VirtualBroker("sluice.brokers=3", *ONE_PARTITION)
+    cluster = VirtualBroker("sluice.brokers=3", "broker.rack=r", *ONE_PARTITION)
     topic = cluster.topic("t", 1, 3)
     partition = topic.partitions[0]
     initialize(cluster, topic)
@@ -327,6 +348,7 @@ def test_a_new_leader_continues() -> None:
     assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert data.acknowledge_error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (partition.leader, 1)
-    assert [one.node_id for one in response.node_endpoints] == [partition.leader]
+    assert [(one.node_id, one.rack) for one in response.node_endpoints] == [(partition.leader, "r")]
+    assert data.error_message is None
     member.client, member.epoch = cluster.client(node_id=partition.leader), 0
     assert member.acquire() == [(1, 1, 2), (2, 2, 1)]
