@@ -172,7 +172,7 @@ class ProducerState:
             if verdict is not None:
                 return verdict
         if entry is None:
-            return None
+            return self._fenced(header, ProducerEntry(), first_offset) if header.producer_epoch < NO_EPOCH else None
         sequence = header.base_sequence
         if header.producer_epoch == entry.epoch:
             last_sequence = entry.batches[-1].last_sequence if entry.batches else -1
