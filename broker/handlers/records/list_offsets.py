@@ -9,10 +9,12 @@ from sluice.broker.broker import Broker
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import list_offsets as api
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.records.invalid import InvalidRecords
 
 API = served("ListOffsets", "0-11")
@@ -35,10 +37,11 @@ _SPECIAL_SINCE = {
 _OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, LEADER_NOT_AVAILABLE
 _UNKNOWN = -1
 _CONSUMER, _DEBUGGING = -1, -2
+_ISOLATION_LEVELS = (0, 1)
 _READ_COMMITTED = 1
 
 
-def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker) -> api.ListOffsetsResponse:
+def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker) -> Message:
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
@@ -57,6 +60,8 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
                 for topic in request.topics
             ]
         )
+    if request.isolation_level not in _ISOLATION_LEVELS and any(topic.name not in hidden for topic in request.topics):
+        return failed(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     times = ctx.counts(
         (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
     )
@@ -65,8 +70,8 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
     denied: list[api.ListOffsetsTopicResponse] = []
     for topic in request.topics:
         if topic.name in hidden:
-            failed = [_failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for requested in topic.partitions]
-            denied.append(api.ListOffsetsTopicResponse(name=topic.name, partitions=failed))
+            rejected = [_failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for requested in topic.partitions]
+            denied.append(api.ListOffsetsTopicResponse(name=topic.name, partitions=rejected))
             continue
         if not topic.partitions:
             continue
@@ -102,13 +107,14 @@ def _partition_response(
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code := _access_error(partition, broker.node_id, request.replica_id, requested.current_leader_epoch):
         return _failed(ctx, requested, code)
-    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, requested.timestamp):
+    end = _end(request, partition.log)
+    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, requested.timestamp, end):
         unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
         return _failed(
             ctx, requested, ErrorCode.OFFSET_NOT_AVAILABLE if unavailable else ErrorCode.LEADER_NOT_AVAILABLE
         )
     try:
-        timestamp, offset, leader_epoch = _find(partition, requested.timestamp, _end(request, partition.log))
+        timestamp, offset, leader_epoch = _find(partition, requested.timestamp, end)
     except InvalidRecords as invalid:
         return _failed(ctx, requested, invalid.code)
     return api.ListOffsetsPartitionResponse(
@@ -122,7 +128,7 @@ def _access_error(partition: Partition, node_id: int, replica_id: int, current_l
     return partition.access_error(node_id, current_leader_epoch)
 
 
-def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
+def _is_unknown_yet(partition: Partition, timestamp: int, end: int) -> bool:
     # fetchOffsetForTimestamp: a new leader's high watermark may be outdated.
     log = partition.log
     if partition.epoch_start_offset <= log.high_watermark:
@@ -130,7 +136,7 @@ def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
     if timestamp < 0 and timestamp != MAX_TIMESTAMP:
         return timestamp == LATEST
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    return found is not None and found.offset >= log.high_watermark
+    return found is None or found.offset >= end
 
 
 def _end(request: api.ListOffsetsRequest, log: PartitionLog) -> int:

@@ -291,7 +291,7 @@ def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
             5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="timestamp of a record above the high watermark"
         ),
         pytest.param(7, -3, ErrorCode.OFFSET_NOT_AVAILABLE, id="maximum timestamp"),
-        pytest.param(5, 2 * WALL_START_MS, None, id="timestamp without records"),
+        pytest.param(5, 2 * WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="timestamp without records"),
         pytest.param(5, -2, None, id="earliest offset"),
     ],
 )
