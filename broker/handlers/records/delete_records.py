@@ -97,7 +97,7 @@ class _DelayedDeleteRecords(DelayedPartitions[api.DeleteRecordsPartitionResult])
 
     def _fail(self, item: _Pending, code: ErrorCode) -> None:
         super()._fail(item, code)
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if code != ErrorCode.REQUEST_TIMED_OUT:
             item.result.low_watermark = _NO_LOW_WATERMARK
 
 

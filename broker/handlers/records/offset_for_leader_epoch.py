@@ -27,7 +27,7 @@ def handle(
                     for requested in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in sorted(request.topics, key=lambda topic: topic.topic in hidden)
         ]
     )
 
