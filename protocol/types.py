@@ -118,7 +118,7 @@ class V(NamedTuple):
     answers: str = ""
     errors: str | None = None
     errors_fall_back: bool = True
-    on_error: int | str | None = "default"
+    on_error: bytes | int | str | None = "default"
     address: str = ""
     leader: bool = False
 

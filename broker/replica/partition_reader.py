@@ -75,10 +75,8 @@ class PartitionReader:
             return error_data(item, found.error_code), 0
         aborted = None
         if self._committed_only:
-            aborted = [
-                AbortedTransaction(one.producer_id, one.first_offset)
-                for one in log.aborted_transactions(requested.fetch_offset, found.next_offset)
-            ]
+            ended = log.aborted_transactions(requested.fetch_offset, found.next_offset) if found.size else ()
+            aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in ended]
         high_watermark, last_stable_offset = log.high_watermark, log.last_stable_offset
         # In order: index, error code, high watermark, last stable offset, log start offset, diverging epoch, current
         # leader, snapshot id, aborted transactions, preferred read replica, records.

@@ -101,7 +101,8 @@ class PartitionData(Message):
     snapshot_id: Annotated[SnapshotId | None, V("12+", tag=2)] = None
     aborted_transactions: Annotated[list[AbortedTransaction] | None, V("4+", null="4+")] = []
     preferred_read_replica: Annotated[int32, V("11+")] = -1  # -1: this broker
-    records: Annotated[records_ | None, V("0+", null="0+")] = None  # before magic 2 the last message may be truncated
+    # Before magic 2 the last message may be truncated.
+    records: Annotated[records_ | None, V("0+", null="0+", on_error=b"")] = None
 
 
 class FetchableTopicResponse(Message):

@@ -16,12 +16,14 @@ from sluice.broker.broker import Broker
 from sluice.broker.replica.fetch_session import FINAL_EPOCH
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.delayed_request import DelayedRequest
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .down_conversion import FORMATS_KNOWN_SINCE
-from .fetch_in_progress import Fetch, begin_fetch, fetch_one
+from .fetch_in_progress import TOPIC_IDS_SINCE, Fetch, begin_fetch, fetch_one
 
 API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
@@ -33,7 +35,7 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Messag
         return response
     fetch = begin_fetch(ctx, broker, request)
     if fetch is None:
-        return FetchResponse(error_code=ctx.error_code)
+        return _fail(ctx, request, ErrorCode(ctx.error_code))
     waits = request.max_wait_ms > 0
     if fetch.delays_read:
         if not waits or fetch.is_ready():
@@ -48,6 +50,17 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Messag
     if request.session_id:
         wait.on_next = partial(delayed.end_with_session, request.session_id)
     return wait
+
+
+def _fail(ctx: RequestContext, request: FetchRequest, code: ErrorCode) -> Message:
+    if code != ErrorCode.UNKNOWN_SERVER_ERROR:
+        return FetchResponse(error_code=code)
+    response = failed(ctx, request, code)
+    assert isinstance(response, FetchResponse)
+    response.session_id = request.session_id
+    if ctx.version >= TOPIC_IDS_SINCE:
+        response.responses = []
+    return response
 
 
 class _DelayedFetch(DelayedRequest):

@@ -36,17 +36,18 @@ from sluice.protocol.types import ZERO_UUID
 from .authorization import deny_unreadable
 from .down_conversion import FORMATS_KNOWN_SINCE, is_sent_unchanged, respond_converted
 
-_READ_COMMITTED = 1
+_ISOLATION_LEVELS = _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _FULL_EPOCHS = (FINAL_EPOCH, INITIAL_EPOCH)
-_TOPIC_IDS_SINCE = 13
+_KNOWS_STORAGE_ERRORS_SINCE = 6
+TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
 _ANY_REPLICA_SINCE = 11
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "Fetch | None":
-    """Return the fetch of a request; None, with `ctx.error_code`, if it has no session that it could continue."""
-    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    """Return the fetch of a request; None, with `ctx.error_code`, if its session or its isolation level is unknown."""
+    by_id = ctx.version >= TOPIC_IDS_SINCE
     session: FetchSession | None = None
     items: Sequence[RequestedPartition]  # in the order of the response
     if request.session_epoch in _FULL_EPOCHS:
@@ -77,7 +78,13 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
     known = items
     if not are_known:
         known = [item for item in ctx.sliced(items) if item.is_known]
-        items = known + [item for item in ctx.sliced(items) if not item.is_known]
+        unknown = [item for item in ctx.sliced(items) if not item.is_known]
+        if by_id and not is_from_follower:  # Kafka looks all ids up before it checks the names
+            unknown.sort(key=lambda item: item.error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+        items = known + unknown
+    if known and request.isolation_level not in _ISOLATION_LEVELS:
+        ctx.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return None
     max_bytes, min_bytes = request.max_bytes, request.min_bytes
     if max_bytes > broker.max_fetch_bytes:  # cheaper than a call of `min`
         max_bytes = broker.max_fetch_bytes
@@ -121,7 +128,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         or broker.selects_replicas
     ):
         return None
-    session_epoch, by_id = request.session_epoch, ctx.version >= _TOPIC_IDS_SINCE
+    session_epoch, by_id = request.session_epoch, ctx.version >= TOPIC_IDS_SINCE
     key = topic.topic_id if by_id else topic.topic
     session = None
     if session_epoch == FINAL_EPOCH and not request.session_id:
@@ -160,7 +167,12 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     if most_bytes > max_bytes:
         most_bytes = max_bytes
     readers = broker.replicas.readers
-    reader = readers.committed if request.isolation_level == _READ_COMMITTED else readers.uncommitted
+    if request.isolation_level == _READ_UNCOMMITTED:
+        reader = readers.uncommitted
+    elif request.isolation_level == _READ_COMMITTED:
+        reader = readers.committed
+    else:
+        return None
     data, size = reader.read(item, most_bytes, True)
     if not size or (size < request.min_bytes and size < max_bytes):
         return None
@@ -276,7 +288,7 @@ class Fetch(Fetched, kw_only=True, gc=True):
             return False
         ctx = self._ctx
         self.response.session_id = self._broker.fetch_sessions.open(
-            ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+            ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= TOPIC_IDS_SINCE
         )
         return self.response.session_id != NO_SESSION
 
@@ -364,6 +376,8 @@ class Fetch(Fetched, kw_only=True, gc=True):
         ctx = self._ctx
         if item.is_known:
             self.has_read_enough = True
+        if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and ctx.version < _KNOWS_STORAGE_ERRORS_SINCE:
+            data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         ctx.error_code = ctx.error_code or data.error_code
         if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _RETURNS_LEADER_SINCE and item.partition is not None:
             self._add_leader(item.partition, data)
@@ -375,7 +389,7 @@ class Fetch(Fetched, kw_only=True, gc=True):
             return
         data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
         leader = broker.metadata.leader(known)
-        if leader is not None:
+        if leader is not None and not self.is_from_follower:
             at = self._ctx.session.endpoint_of(leader)
             if self._leaders is None:
                 self._leaders = {}
