@@ -205,6 +205,7 @@ def leader_refers_consumers_to_the_replica_in_their_rack(session: Session) -> No
 
         session.eventually(fetching, 12, is_referred, node=1)
     session.eventually(fetch(0, topic=topic), 12, lambda response: bool(fetched(response).records), node=3)
+    session.call(produce(11, topic=topic, acks=-1), 11, node=3)  # the response names the leader, with its rack
 
 
 # -- TopicCommandTest.testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress --------------------------------
