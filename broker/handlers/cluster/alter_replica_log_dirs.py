@@ -3,6 +3,7 @@
 A broker has one log directory, the only one that is accepted.
 """
 
+from collections.abc import Mapping
 from itertools import groupby
 
 from sluice.broker.broker import Broker
@@ -23,30 +24,41 @@ _MAX_NAME_CHARS = 255 - len(".-future") - 32
 def handle(
     ctx: RequestContext, request: api.AlterReplicaLogDirsRequest, broker: Broker
 ) -> api.AlterReplicaLogDirsResponse:
+    if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER):
+        return _denied(ctx, request)
     # The last directory for a repeated partition counts.
     requested: dict[tuple[str, int], str] = ctx.mapping()
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
                 requested[topic.name, index] = directory.path
-    authorized = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes: dict[tuple[str, int], ErrorCode] = ctx.mapping()
     for partition, path in requested.items():
-        codes[partition] = (
-            _move(ctx, broker, *partition, path) if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        )
+        codes[partition] = _move(ctx, broker, *partition, path)
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
     return api.AlterReplicaLogDirsResponse(
         results=[
-            api.AlterReplicaLogDirTopicResult(
-                topic_name=name,
-                partitions=[
-                    api.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=codes[name, index])
-                    for _, index in partitions
-                ],
-            )
+            _result(name, {index: codes[name, index] for _, index in partitions})
             for name, partitions in groupby(ctx.array(sorted(codes)), key=lambda partition: partition[0])
         ]
+    )
+
+
+def _denied(ctx: RequestContext, request: api.AlterReplicaLogDirsRequest) -> api.AlterReplicaLogDirsResponse:
+    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    topics = (topic for directory in request.dirs for topic in directory.topics)
+    return api.AlterReplicaLogDirsResponse(
+        results=[_result(topic.name, dict.fromkeys(topic.partitions, code)) for topic in topics]
+    )
+
+
+def _result(name: str, codes: Mapping[int, ErrorCode]) -> api.AlterReplicaLogDirTopicResult:
+    return api.AlterReplicaLogDirTopicResult(
+        topic_name=name,
+        partitions=[
+            api.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+            for index, code in codes.items()
+        ],
     )
 
 

@@ -45,6 +45,5 @@ def _denied(
 ) -> api.DescribeUserScramCredentialsResponse:
     # As in Kafka: one result without a name for each requested user.
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    result = api.DescribeUserScramCredentialsResult(error_code=code, error_message=code.message)
-    results = [result] * len(request.users or [])
-    return api.DescribeUserScramCredentialsResponse(error_code=code, error_message=code.message, results=results)
+    results = [api.DescribeUserScramCredentialsResult(error_code=code, error_message=None)] * len(request.users or [])
+    return api.DescribeUserScramCredentialsResponse(error_code=code, error_message=None, results=results)

@@ -83,7 +83,9 @@ def _name(ctx: RequestContext, broker: Broker, requested: api.MetadataRequestTop
 
 def _hidden(ctx: RequestContext, requested: api.MetadataRequestTopic) -> api.MetadataResponseTopic:
     name = requested.name if requested.topic_id == ZERO_UUID else None
-    return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
+    response = _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
+    response.is_internal = False  # even if it is
+    return response
 
 
 def _topic_response(
@@ -148,5 +150,5 @@ def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> api.Metadata
 
 def _failed(ctx: RequestContext, code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> api.MetadataResponseTopic:
     ctx.error_code = ctx.error_code or code
-    is_internal = name in COORDINATOR_TOPICS and code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    is_internal = name in COORDINATOR_TOPICS
     return api.MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=is_internal)

@@ -5,6 +5,7 @@ from typing import Any
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, TOPIC, Operation
 from sluice.broker.security.acl.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.messages import request
+from tests.support.wire import error_codes
 from tools.differential.case import Layout, case
 from tools.differential.cases.descriptions import alter, describe, settle
 from tools.differential.requests import TIMEOUT_MS, create_topics
@@ -12,14 +13,12 @@ from tools.differential.session import Session
 
 CHECKED = Layout(("log.segment.bytes=1073741824", "log.cleanup.policy=compact"), name="checks of the controller")
 BROKERS = Layout(brokers=3, name="checks of reassignments")
-SECURED = Layout(
-    (
-        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found=true",
-        "delete.topic.enable=false",
-    ),
-    name="access control lists",
+_AUTHORIZER = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found=true",
 )
+SECURED = Layout((*_AUTHORIZER, "delete.topic.enable=false"), name="access control lists")
+DENIED = Layout(_AUTHORIZER, name="denied resources")
 
 
 def topic(name: str, partitions: int = -1, replicas: int = -1, assignments: Any = (), **configs: Any) -> dict[str, Any]:
@@ -197,3 +196,90 @@ def deletion_of_topics_is_disabled(session: Session) -> None:
     for version in (1, 3, 5, 6):
         fields = {"topics": [{"name": "a"}, {"name": "a"}]} if version == 6 else {"topic_names": ["a", "a"]}
         session.call(request("DeleteTopics", **fields), version)
+
+
+_KNOWN, _DENIED, _SEEN = "checks-known", "checks-denied", "checks-seen"
+# The operation that is allowed on some names.
+_ALLOWED = {_SEEN: "DESCRIBE", "checks-unknown": "DESCRIBE", "__consumer_offsets": "DESCRIBE", "checks-new": "CREATE"}
+_NAMES = [_DENIED, "none", _KNOWN, *_ALLOWED]
+_GROUPS = ("checks-denied", "checks-group")
+_NO_CREATION = {"allow_auto_topic_creation": False}
+_TIMED = {"CreatePartitions", "CreateTopics", "DeleteTopics"}
+# Requests about names, of which some are denied.
+_OF_NAMES: tuple[tuple[str, int, dict[str, Any]], ...] = (
+    ("Metadata", 12, {
+        "topics": [{"name": name} for name in _NAMES], "include_topic_authorized_operations": True, **_NO_CREATION,
+    }),
+    ("Metadata", 9, {"topics": [{"name": name} for name in ["x", *_NAMES]], **_NO_CREATION}),
+    ("Metadata", 9, {"topics": [{"name": name} for name in _ALLOWED], "allow_auto_topic_creation": True}),
+    ("Metadata", 8, {"topics": [], "include_cluster_authorized_operations": True}),
+    ("DescribeTopicPartitions", 0, {"topics": [{"name": name} for name in _NAMES]}),
+    ("CreateTopics", 7, {"topics": [topic(name, 1, 1) for name in _NAMES], "validate_only": True}),
+    ("CreatePartitions", 3, {"topics": [{"name": name, "count": 2, "assignments": None} for name in _NAMES]}),
+    ("DescribeConfigs", 4, {"resources": [
+        *({"resource_type": 2, "resource_name": name, "configuration_keys": ["retention.ms"]} for name in _NAMES),
+        *({"resource_type": 32, "resource_name": name, "configuration_keys": ["none"]} for name in _GROUPS),
+        {"resource_type": 4, "resource_name": "9"}, {"resource_type": 16, "resource_name": ""},
+        {"resource_type": 8, "resource_name": "1"},
+    ]}),
+    *(
+        (api, version, {"resources": [
+            {"resource_type": kind, "resource_name": name, "configs": [{"name": "none", "value": "x"}]}
+            for kind, names in ((2, _NAMES), (32, _GROUPS), (16, ("a", "")))
+            for name in names
+        ]})
+        for api, version in (("AlterConfigs", 2), ("IncrementalAlterConfigs", 1))
+    ),
+    ("DescribeUserScramCredentials", 0, {"users": [{"name": "a"}, {"name": "b"}]}),
+    ("DescribeClientQuotas", 1, {"components": [{"entity_type": "x"}]}),
+    ("AlterClientQuotas", 1, {"entries": [{"entity": [{"entity_type": "user", "entity_name": "a"}], "ops": []}]}),
+    ("DescribeLogDirs", 5, {"topics": None}),
+    ("AlterReplicaLogDirs", 2, {"dirs": [{"path": "/x", "topics": [{"name": _KNOWN, "partitions": [1, 0]}]}]}),
+    ("ListConfigResources", 1, {"resource_types": [99]}),
+    ("DescribeCluster", 2, {"include_cluster_authorized_operations": True}),
+    ("DescribeProducers", 0, {"topics": [{"name": name, "partition_indexes": [0, 7]} for name in _NAMES]}),
+    ("OffsetForLeaderEpoch", 4, {"replica_id": -1, "topics": [
+        {"topic": name, "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}]}
+        for name in _NAMES
+    ]}),
+    ("ListGroups", 5, {"states_filter": [], "types_filter": []}),
+    ("DeleteTopics", 6, {"topics": [{"name": name} for name in _NAMES if name != _KNOWN]}),
+)  # fmt: skip
+# Kafka's message about the cluster has the whole request.
+_OF_CLUSTER: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("AlterUserScramCredentials", {"deletions": [{"name": "b", "mechanism": 1}, {"name": "a", "mechanism": 9}]}),
+    ("DescribeAcls", {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}),
+    ("CreateAcls", {"creations": [acl("x", "1/2"), acl("")]}),
+    ("UpdateFeatures", {"feature_updates": [{"feature": "a", "max_version_level": 1, "upgrade_type": 9}]}),
+    ("ElectLeaders", {"election_type": 9, "topic_partitions": [{"topic": _KNOWN, "partitions": [0]}]}),
+    ("AlterPartitionReassignments", {"topics": [{"name": "none", "partitions": [{"partition_index": 0}]}]}),
+    ("ListPartitionReassignments", {"topics": [{"name": "none", "partition_indexes": [0]}]}),
+    ("UnregisterBroker", {"broker_id": 99}),
+    ("DescribeQuorum", {"topics": [{"topic_name": "none", "partitions": [{"partition_index": 0}]}]}),
+    ("WriteTxnMarkers", {"markers": []}),
+)
+
+
+@case(DENIED)
+def requests_about_what_is_denied(session: Session) -> None:
+    ids = [session.create_topic(name) for name in (_KNOWN, _DENIED, _SEEN)]
+    operations = ("ALTER", "DESCRIBE", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+    cluster = [
+        acl("kafka-cluster", operation=AclOperation[name], denies=True, resource_type=ResourceType.CLUSTER)
+        for name in operations
+    ]
+    names = [
+        *(acl(_DENIED, denies=True, resource_type=kind) for kind in (ResourceType.TOPIC, ResourceType.GROUP)),
+        *(acl(name, operation=AclOperation[allows]) for name, allows in _ALLOWED.items()),
+    ]
+    allowed = acl("kafka-cluster", operation=AclOperation.ALL, resource_type=ResourceType.CLUSTER)
+    create_acls(session, *names, allowed, *cluster)
+    for api, version, fields in _OF_NAMES:
+        timed = {"timeout_ms": TIMEOUT_MS} if api in _TIMED else {}
+        session.call(request(api, **fields, **timed), version, unordered=["topics", "results", "responses", "brokers"])
+    by_id = [{"name": None, "topic_id": topic_id} for topic_id in ids]
+    metadata = request("Metadata", topics=by_id, include_topic_authorized_operations=True)
+    session.call(metadata, 12, unordered=["topics"])
+    session.call(request("DeleteTopics", topics=by_id, timeout_ms=TIMEOUT_MS), 6, unordered=["responses"])
+    for api, fields in _OF_CLUSTER:
+        session.note(api, error_codes(session.request(request(api, **fields))))
