@@ -31,6 +31,7 @@ STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignme
 # The first OffsetCommit version with member epochs.
 _MEMBER_EPOCHS_SINCE = 9
 _UNKNOWN_GENERATION_ID = -1
+_BLANK = "".join(map(chr, range(0x21)))  # what Java's `String.trim` removes
 
 
 class TimerKind(Enum):
@@ -327,7 +328,7 @@ def shared_names(names: frozenset[str], subscriptions: Iterable[frozenset[str]])
 
 def blank_field(**fields: str | None) -> str | None:
     """Return the first field, by its name in the request, that is set but blank."""
-    return next((name for name, text in fields.items() if text is not None and not text.strip()), None)
+    return next((name for name, text in fields.items() if text is not None and not text.strip(_BLANK)), None)
 
 
 def first_problem(problems: Iterable[tuple[bool, str]]) -> HeartbeatError | None:
@@ -364,7 +365,3 @@ def wrong_group(group_type: str, group_id: str, group: object, *, joins: bool = 
     else:
         message = f"Group {group_id} not found."
     return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, message)
-
-
-def write_error(error: ErrorCode) -> HeartbeatError:
-    return HeartbeatError(error, "The group's records could not be written.")

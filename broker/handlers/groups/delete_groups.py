@@ -5,6 +5,7 @@ No group here needs the error message of v3.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -25,9 +26,10 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: Broker) ->
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     allowed = ctx.array(group_id for group_id in names if group_id not in denied)
     errors = dict.fromkeys(denied, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    ordered = ctx.array(chain(allowed, denied))
 
     def delete(share_errors: Mapping[str, ErrorCode]) -> Message | Outcome:
-        return _delete(ctx, broker, names, {**errors, **share_errors})
+        return _delete(ctx, broker, ordered, {**errors, **share_errors})
 
     return respond_when_done(ctx, partial(broker.groups.delete_share_state, allowed), delete)
 

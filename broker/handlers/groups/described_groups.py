@@ -1,10 +1,15 @@
-"""What ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe have in common (KafkaApis)."""
+"""What DescribeGroups and the Describe APIs of consumer, share and Streams groups have in common (KafkaApis)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
 
 from sluice.broker.broker import Broker
+from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.coordinator.group.group import Group
+from sluice.broker.handlers.java_hash_map import in_hash_map_order, topic_partition_hash
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
@@ -47,11 +52,7 @@ def describe_groups(
         return described_class(group_id=group_id, error_code=error, error_message=message)
 
     def described(group_id: str) -> D:
-        if not kind.is_served:
-            return failed(group_id, ErrorCode.UNSUPPORTED_VERSION)
-        if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-            return failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        error = broker.groups.error(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        error = broker.groups.error(group_id)
         if error:
             return failed(group_id, error)
         group = broker.groups.groups.get(group_id)
@@ -60,7 +61,13 @@ def describe_groups(
         problem = "not found" if group is None else f"is not a {kind.name} group"
         return failed(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
 
-    found = ctx.array(map(described, request.group_ids))
+    if not kind.is_served:
+        ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return ctx.array(failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids)
+    allowed, denied = authorize_description(ctx, broker, request.group_ids)
+    found = ctx.array(failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied)
+    found.extend(failed(group_id, ErrorCode.INVALID_GROUP_ID) for group_id in allowed if not group_id)
+    found.extend(map(described, by_shard(ctx, broker, ctx.array(filter(None, allowed)))))
     if request.include_authorized_operations:
         for group in found:
             if not group.error_code:
@@ -73,3 +80,26 @@ def describe_groups(
         )
     ctx.error_code = next((group.error_code for group in found if group.error_code), 0)
     return found
+
+
+def authorize_description(ctx: RequestContext, broker: Broker, group_ids: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the groups that the client may describe, and the others, which Kafka returns first."""
+    allowed: list[str] = ctx.array()
+    denied: list[str] = ctx.array()
+    for group_id in group_ids:
+        may_describe = broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        (allowed if may_describe else denied).append(group_id)
+    return allowed, denied
+
+
+def by_shard(ctx: RequestContext, broker: Broker, group_ids: list[str]) -> list[str]:
+    """Return groups by the partitions of their coordinators, as Kafka does, with its order of the partitions."""
+    topic = broker.metadata.topics.get(GROUP_METADATA_TOPIC)
+    if topic is None or len(group_ids) == 1:
+        return group_ids
+    by_partition: dict[int, list[str]] = {}
+    for group_id in group_ids:
+        by_partition.setdefault(partition_for(topic, group_id).index, []).append(group_id)
+    # Kafka adds the partitions by `computeIfAbsent`, which puts each in front of the others in its bucket.
+    ordered = in_hash_map_order(reversed(by_partition), partial(topic_partition_hash, topic.name))
+    return ctx.array(chain.from_iterable(by_partition[index] for index in ordered))

@@ -31,7 +31,7 @@ def handle(ctx: RequestContext, request: JoinGroupRequest, broker: Broker) -> Me
         if not errors:
             return outcome
         ctx.error_code = errors[request.group_id]
-        return join_error(ctx.version, request.member_id, errors[request.group_id])
+        return join_error(ctx.version, "", errors[request.group_id])
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 

@@ -27,7 +27,7 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
                 group_type=group.type,
             )
             for group in ctx.array(groups.groups.values())
-            if (not states or group.state_name.lower() in states)
+            if (not states or _filter_of(group.state_name) in states)
             and (not types or group.type in types)
             and (
                 sees_all
@@ -37,3 +37,8 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
             )
         ]
     )
+
+
+def _filter_of(state: str) -> str:
+    # Kafka's StreamsGroupState.NOT_READY has another name in filters.
+    return "not_ready" if state == "NotReady" else state.lower()

@@ -86,6 +86,8 @@ def describe_groups(session: Session) -> None:
     for version in (5, 6):
         session.call(request("DescribeGroups", groups=["", *names[:3]]), version)
         session.call(request("DescribeGroups", groups=[*names[::-1], "", "missing"]), version)
+    for kind in ("Consumer", "Share", "Streams"):
+        session.call(request(f"{kind}GroupDescribe", group_ids=[*names[::-1], "", "missing"]), 1)
 
 
 @case()

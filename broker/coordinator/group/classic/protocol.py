@@ -67,7 +67,9 @@ class ClassicProtocol:
         member_id = request.member_id
         group = self._find_or_create_group(request.group_id, member_id)
         if isinstance(group, ErrorCode):
-            return join_error(ctx.version, member_id, group)
+            # As in Kafka, other errors than that of a missing group have no member id.
+            named = member_id if group is ErrorCode.UNKNOWN_MEMBER_ID else UNKNOWN_MEMBER_ID
+            return join_error(ctx.version, named, group)
         if not self._has_room_for(group, member_id):
             group.remove(member_id)
             return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)

@@ -60,7 +60,8 @@ class ClassicMembers:
         updated = _updated(ctx, request, slot.member, subscription)
         owned = list(by_topic_id(subscription.owned_partitions, self._cluster).items())
         records: list[KeyValue] = []
-        if slot.replaced is not None and self._migration.can_downgrade_on_return(group, slot.replaced):
+        static = group.static_member(request.group_instance_id)
+        if static is not None and self._migration.can_downgrade_on_return(group, static):
             changed = self._rebalance.change(group, slot, updated, records)
             must_rebalance = group.assignment_epoch < group.group_epoch
             if not must_rebalance:

@@ -24,7 +24,6 @@ from sluice.broker.coordinator.group.modern_group import (
     STATIC_LEAVE_EPOCH,
     TimerKind,
     shared_names,
-    write_error,
     wrong_group,
 )
 from sluice.broker.coordinator.group.runtime import GroupRuntime
@@ -77,7 +76,7 @@ class ConsumerProtocol:
         if isinstance(slot, HeartbeatError):
             return slot
         if sent.characters > self._runtime.max_record_bytes(group.group_id):
-            return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         member = slot.member
         updated = _updated(ctx, request, group, member, sent)
         invalid = regex_error(member, updated)
@@ -89,7 +88,7 @@ class ConsumerProtocol:
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
-            return write_error(error)
+            return HeartbeatError(error, None)
         self.rebalance.refresh_regexes(ctx, group)
         response = api.ConsumerGroupHeartbeatResponse(
             member_id=member_id,
@@ -143,7 +142,7 @@ class ConsumerProtocol:
         else:
             error = self.rebalance.remove(group, [member])
         if error:
-            return write_error(error)
+            return HeartbeatError(error, None)
         return api.ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:

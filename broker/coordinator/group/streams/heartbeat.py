@@ -24,7 +24,7 @@ from sluice.broker.coordinator.group.modern_group import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     MemberSlot,
-    write_error,
+    TimerKind,
     wrong_group,
 )
 from sluice.broker.coordinator.group.runtime import GroupRuntime
@@ -108,7 +108,7 @@ class StreamsProtocol:
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
         if least_bytes > self._runtime.max_record_bytes(request.group_id):
-            return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         tags = request.client_tags
         reported = _Reported(
             distinct_tasks(ctx, request),
@@ -161,7 +161,9 @@ class StreamsProtocol:
         if configured.problem is None:
             task_count = sum(one.task_count for one in configured.subtopologies.values())
             if task_count * _TASK_BYTES > self._runtime.max_record_bytes(request.group_id) * (len(group.members) + 1):
-                return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)  # without computing an assignment of that size
+                return HeartbeatError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, None
+                )  # without computing an assignment of that size
             invalid = task_error(reported.tasks, configured.subtopologies)
             if invalid is not None:
                 return invalid
@@ -188,7 +190,8 @@ class StreamsProtocol:
             )
             statuses.append(_status(Status.STALE_TOPOLOGY, detail))
         topology = accepted.topology, accepted.configured, accepted.metadata_hash
-        self._rebalance.change(group, slot, updated, topology, records)
+        by_instance = request.instance_id is not None
+        self._rebalance.change(group, slot, updated, topology, records, by_instance=by_instance)
         group.task_offsets[member_id] = accepted.offsets
         delay = self._rebalance.update_target(group, records)
         if delay is not None:
@@ -197,7 +200,7 @@ class StreamsProtocol:
         self._rebalance.restart_session(group, member_id)
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
-            return write_error(error)
+            return HeartbeatError(error, None)
         if request.shutdown_application and group.shutdown_requested_by is None:
             group.shutdown_requested_by = member_id
         statuses += _group_statuses(group, reconciled, ctx.version)
@@ -244,7 +247,7 @@ class StreamsProtocol:
         else:
             error = self._rebalance.remove(group, member.member_id)
         if error:
-            return write_error(error)
+            return HeartbeatError(error, None)
         return HeartbeatResult(
             StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         )
@@ -258,6 +261,7 @@ class StreamsProtocol:
             assigned=AssignedTasks(dict.fromkeys(active, 0), standby, warmup),
         )
         group.put(away)
+        group.cancel_timer(TimerKind.REVOKE, member.member_id)
         return self._runtime.write_or_restore(group.group_id, [group.current_record(away)])
 
     # -- loading -------------------------------------------------------------------------------------------------------

@@ -58,8 +58,13 @@ class StreamsRebalance:
         updated: StreamsMember,
         topology: tuple[Topology, ConfiguredTopology, int],
         records: list[KeyValue],
+        *,
+        by_instance: bool,
     ) -> None:
-        """Update member and topology; bump the group epoch if the target depends on the changes."""
+        """Update member and topology; bump the group epoch if the target depends on the changes.
+
+        A request without an instance id bumps it for any change of the member, as in Kafka.
+        """
         member, replaced = slot
         is_empty = group.is_empty
         if replaced is not None:
@@ -67,7 +72,7 @@ class StreamsRebalance:
         changed = False
         if updated != member:
             records.append(group.member_record(updated))
-            changed = updated.instance_id is None or _affects_target(member, updated)
+            changed = not by_instance or _affects_target(member, updated)
         if updated != group.members.get(updated.member_id):
             group.put(updated)
         wanted, configured, current_hash = topology

@@ -66,7 +66,7 @@ def test_unknown_and_classic_groups_are_not_found() -> None:
     request = ConsumerGroupDescribeRequest(group_ids=["none", "classic", ""])
     responses = [(group.error_code, group.error_message) for group in broker.client().call(request, 1).groups]
     assert responses == [
+        (ErrorCode.INVALID_GROUP_ID, None),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a consumer group."),
-        (ErrorCode.INVALID_GROUP_ID, None),
     ]

@@ -3,8 +3,11 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.acls import acl, alice, secured_broker
 from tests.support.groups import Member, commit_request, fetch_request, fetched, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
@@ -37,3 +40,13 @@ def test_deleted_group_is_created_again_without_its_pending_members(broker: Virt
     assert pending.client.call(pending.join_request(), 9).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     (newcomer,) = settled_group(broker, 1)
     assert newcomer.generation_id == 1
+
+
+def test_groups_of_others_are_last_when_deleted_and_first_when_described() -> None:
+    """KafkaApis.handleDeleteGroupsRequest and handleConsumerGroupDescribe."""
+    broker = secured_broker()
+    broker.broker.cluster.acls.create([acl(AclOperation.DELETE, ResourceType.GROUP, "mine")])
+    deleted = alice(broker).call(DeleteGroupsRequest(groups_names=["theirs", "mine"]), 2).results
+    described = alice(broker).call(ConsumerGroupDescribeRequest(group_ids=["mine", "theirs"]), 1).groups
+    assert [one.group_id for one in deleted] == ["mine", "theirs"]
+    assert [one.group_id for one in described] == ["theirs", "mine"]

@@ -5,6 +5,7 @@ import pytest
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from tests.support.groups import commit_request, stable_group
+from tests.support.streams_groups import StreamsMember, stateless
 from tests.support.virtual_broker import VirtualBroker
 
 
@@ -40,6 +41,13 @@ def test_groups_are_filtered_by_state_and_type(states: list[str], types: list[st
     broker.broker.groups.create_classic("empty")
     response = broker.client().call(ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert [group.group_id for group in response.groups] == expected
+
+
+def test_the_filter_has_another_name_for_streams_groups_that_are_not_ready(broker: VirtualBroker) -> None:
+    StreamsMember(broker, topology=stateless("none")).join()
+    filters = (["Not_Ready"], ["NotReady"])
+    listed = [broker.client().call(ListGroupsRequest(states_filter=states), 5).groups for states in filters]
+    assert [[group.group_state for group in groups] for groups in listed] == [["NotReady"], []]
 
 
 def test_listing_without_groups_does_not_create_the_offsets_topic(broker: VirtualBroker) -> None:

@@ -62,9 +62,9 @@ def test_groups_that_are_not_described() -> None:
     request = StreamsGroupDescribeRequest(group_ids=names, include_authorized_operations=True)
     groups = broker.client().call(request, 1).groups
     assert [(group.error_code, group.error_message) for group in groups] == [
+        (ErrorCode.INVALID_GROUP_ID, None),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a streams group."),
-        (ErrorCode.INVALID_GROUP_ID, None),
         (0, None),
     ]
     assert groups[3].authorized_operations > 0

@@ -50,7 +50,7 @@ NOT_EMPTY = "TopicPartitions must be empty when (re-)joining."
         pytest.param(0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id to leave"),
         pytest.param(1, {"group_id": " "}, "GroupId can't be empty.", id="no group id"),
         pytest.param(1, {"instance_id": ""}, "InstanceId can't be empty.", id="empty instance id"),
-        pytest.param(1, {"rack_id": "\t"}, "RackId can't be empty.", id="blank rack id"),
+        pytest.param(1, {"rack_id": "\t\0"}, "RackId can't be empty.", id="blank rack id"),
         pytest.param(
             1,
             {"rebalance_timeout_ms": -1},
@@ -73,6 +73,10 @@ def test_invalid_request_is_rejected(version: int, fields: dict[str, Any], messa
     member = ConsumerMember(make_broker(), "m")
     response = member.send(version, **(JOINS | fields))
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+def test_only_blanks_that_java_trims_are_empty() -> None:
+    assert ConsumerMember(make_broker(), "\u2003").join().error_code == 0
 
 
 def test_disabled_protocol_is_not_supported() -> None:
@@ -126,7 +130,7 @@ def test_group_record_above_the_message_size_limit_is_rejected() -> None:
     broker = VirtualBroker(AT_ONCE, "message.max.bytes=200")
     response = ConsumerMember(broker, "m", topics=["t" * 200]).join()
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert response.error_message == "The group's records could not be written."
+    assert response.error_message is None
 
 
 def test_subscription_above_the_message_size_limit_is_rejected_before_it_is_processed(
@@ -136,7 +140,7 @@ def test_subscription_above_the_message_size_limit_is_rejected_before_it_is_proc
     monkeypatch.setattr(broker.broker.groups.consumer.rebalance, "advance", None)
     response = ConsumerMember(broker, "m", topics=["t" * 100, "u" * 101, "t" * 100]).join()
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert response.error_message == "The group's records could not be written."
+    assert response.error_message is None
 
 
 # -- epochs ------------------------------------------------------------------------------------------------------------

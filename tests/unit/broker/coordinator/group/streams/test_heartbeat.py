@@ -206,7 +206,6 @@ def test_the_first_task_outside_of_the_topology_is_named_in_the_order_of_the_req
 
 # -- records that are too large ----------------------------------------------------------------------------------------
 
-NOT_WRITTEN = "The group's records could not be written."
 NAMES = [f"{number:040}" for number in range(30)]
 TOPICS = [TopicInfo(name=str(number), topic_configs=COMPACT) for number in range(90)]
 GROUPS = [CopartitionGroup(source_topics=[0] * 9) for _ in range(60)]
@@ -238,7 +237,7 @@ def test_a_request_whose_record_is_too_large_is_rejected_before_it_is_processed(
     broker = make_broker("message.max.bytes=1000")
     monkeypatch.setattr(StreamsProtocol, "_accept", None)
     response = StreamsMember(broker).join(**fields)
-    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, NOT_WRITTEN)
+    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert "group" not in broker.broker.groups.groups
 
 
@@ -246,7 +245,7 @@ def test_more_tasks_than_fit_into_records_are_not_assigned(monkeypatch: pytest.M
     broker = make_broker("message.max.bytes=1000", partitions=126)
     monkeypatch.setattr(rebalance, "assign", None)
     response = stateless_member(broker).join()
-    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, NOT_WRITTEN)
+    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert "group" not in broker.broker.groups.groups
 
 
@@ -459,6 +458,24 @@ def test_a_static_member_returns_to_its_tasks(broker: VirtualBroker) -> None:
     assert tasks_of(response) == Tasks(tasks(0, 1))
     assert streams_group(broker).group_epoch == response.member_epoch == epoch, "without a rebalance"
     assert list(streams_group(broker).members) == ["two"]
+
+
+def test_a_static_member_that_is_away_does_not_have_to_revoke_tasks(broker: VirtualBroker) -> None:
+    one = joined(stateless_member(broker, "one", instance_id="i", process_id="p"), rebalance_timeout_ms=1_000)
+    joined(stateless_member(broker, "two", process_id="q"))
+    one.heartbeat()
+    assert streams_group(broker).members["one"].state is MemberState.UNREVOKED_TASKS
+    one.leave(-2)
+    broker.advance(1_000)
+    assert "one" in streams_group(broker).members
+
+
+def test_a_static_member_without_its_instance_id_starts_a_rebalance_when_it_changes(broker: VirtualBroker) -> None:
+    member = joined(stateless_member(broker, "one", instance_id="i"))
+    epoch = streams_group(broker).group_epoch
+    for instance_id, later in (("i", 0), (None, 1)):
+        member.heartbeat(instance_id=instance_id, rebalance_timeout_ms=7_000 + later)
+        assert streams_group(broker).group_epoch == epoch + later
 
 
 # -- other fields ------------------------------------------------------------------------------------------------------
