@@ -154,7 +154,8 @@ TABLE = (
         "differential",
         "send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses field by field",
         "minutes",
-        "after a change of responses, and with new cases: --write records Kafka's responses for make test",
+        "after a change of responses; new cases: --write records Kafka's responses for make test; ARGS: --seeds 4 20 "
+        "sends new random requests",
         'python -m tools.differential "$@"',
         needs="Java and Maven; 100 MB from Maven Central, once",
     ),

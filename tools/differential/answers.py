@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from sluice.protocol.message import Message
 from tools.differential.case import Case
 from tools.differential.session import RunningCluster, Session, compare
 
@@ -34,13 +35,17 @@ def write(module: str, answers: dict[str, Answers]) -> None:
 
 def play(case: Case, cluster: RunningCluster) -> Answers:
     """Return the answers of a cluster, as they would be read from a file."""
+    answers, _ = play_with_requests(case, cluster)
+    return answers
+
+
+def play_with_requests(case: Case, cluster: RunningCluster) -> tuple[Answers, list[Message | None]]:
     session = Session(cluster)
     try:
         case.steps(session)
     finally:
         session.close()
-    answers: Answers = json.loads(json.dumps(session.answers))
-    return answers
+    return json.loads(json.dumps(session.answers)), session.requests
 
 
 def unexplained(case: Case, expected: Answers, actual: Answers) -> list[str]:

@@ -50,6 +50,7 @@ class Session:
 
     def __init__(self, cluster: RunningCluster) -> None:
         self.answers: list[list[Any]] = []
+        self.requests: list[Message | None] = []  # of each answer; None of notes
         self._cluster = cluster
         self._clients: dict[tuple[int, str], WireClient] = {}
         self._ports = {int(address.rpartition(":")[2]): node for node, address in cluster.addresses.items()}
@@ -167,6 +168,7 @@ class Session:
     def note(self, label: str, value: object) -> None:
         """Compare a value that a case has found, such as a duration in steps of a second."""
         self.answers.append([label, value])
+        self.requests.append(None)
 
     def create_topic(
         self,
@@ -221,6 +223,7 @@ class Session:
         if only and isinstance(response, Message):
             masked = {key: masked[key] for key in only if key in masked}
         self.answers.append([name, _sorted(masked, frozenset(unordered))])
+        self.requests.append(request)
 
 
 def _sorted(value: Any, unordered: frozenset[str]) -> Any:
