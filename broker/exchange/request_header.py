@@ -30,10 +30,7 @@ def read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> 
     header = header_of(max(id_bytes, 0))
     session = ctx.session
     client_id = bytes(view[start + _SHORTEST.size : start + header.size])
-    try:
-        session.client_id = client_id.decode()
-    except UnicodeDecodeError:
-        raise RemoteProtocolError(f"malformed request header: client id {client_id!r} is not UTF-8") from None
+    session.client_id = client_id.decode(errors="replace")  # as Java does
     session.identity = None
     session.header = header
     session.id_as_sent = header.unpack_from(view, start)[2]

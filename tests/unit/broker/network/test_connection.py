@@ -195,7 +195,6 @@ MALFORMED_REQUESTS = {
         "",
         "client id length 500 exceeds the request size",
     ),
-    "a client id that is not UTF-8": (sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8"),
     "a truncated body": (sized(VALID[:-1]), "Produce v9", ""),
     "an unknown API": (sized((1234).to_bytes(2) + VALID[2:]), "", "API key 1234, version 9: unsupported version"),
     "an API that is not served": (
