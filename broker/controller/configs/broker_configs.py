@@ -181,7 +181,7 @@ def _value_problem(key: str, value: str) -> str | None:
         return None  # see _unparsed
     if key == "listeners" and not value.strip():
         return "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"
-    problem = invalid_value(key, _DYNAMIC_KINDS.get(key) or row_of_any(key).kind, value)
+    problem = invalid_value(base_name(key), _DYNAMIC_KINDS.get(key) or row_of_any(key).kind, value)
     is_unmet = problem is not None and key in _REQUIREMENTS and _NOT_A_NUMBER not in problem
     return _REQUIREMENT + _REQUIREMENTS[key] if is_unmet else problem
 

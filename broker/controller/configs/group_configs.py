@@ -27,13 +27,14 @@ _ISOLATION = choice("read_committed", "read_uncommitted")
 _STREAMS_TAGS, _STREAMS_ASSIGNOR = "streams.rack.aware.assignment.tags", "streams.assignor.name"
 _OFFLOAD = "{}.assignor.offload.enable"  # no effect: assignors run at once
 _KINDS = ("consumer", "share", "streams")
+# In the order in which Kafka validates their ranges.
 _ROWS = (
     *(Property(_OFFLOAD.format(kind), boolean(), "true", "Kafka", NO_EFFECT) for kind in _KINDS),
-    Property("consumer.session.timeout.ms", integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
     Property("consumer.heartbeat.interval.ms", integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
+    Property("consumer.session.timeout.ms", integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
     Property("consumer.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
-    Property("share.session.timeout.ms", integer(1), "45000", "KIP-932", "Session timeout of members, ms."),
     Property("share.heartbeat.interval.ms", integer(1), "5000", "KIP-932", "Heartbeat interval of members, ms."),
+    Property("share.session.timeout.ms", integer(1), "45000", "KIP-932", "Session timeout of members, ms."),
     Property("share.record.lock.duration.ms", integer(1000), "30000", "KIP-932", "Acquisition time of records, ms."),
     Property("share.delivery.count.limit", integer(2), "5", "KIP-932", "Maximum deliveries of a record."),
     Property("share.partition.max.record.locks", integer(100), "2000", "KIP-932", "Records in flight per partition."),
@@ -43,8 +44,8 @@ _ROWS = (
     Property("share.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
     Property(_DLQ_TOPIC, text(), "", "KIP-1191", "Topic for records that were not accepted."),
     Property("errors.deadletterqueue.copy.record.enable", boolean(), "false", "KIP-1191", "Whether to copy records."),
-    Property("streams.session.timeout.ms", integer(1), "45000", "KIP-1071", "Session timeout of members, ms."),
     Property("streams.heartbeat.interval.ms", integer(1), "5000", "KIP-1071", "Heartbeat interval of members, ms."),
+    Property("streams.session.timeout.ms", integer(1), "45000", "KIP-1071", "Session timeout of members, ms."),
     Property("streams.num.standby.replicas", integer(0), "0", "KIP-1071", "Standby replicas of each stateful task."),
     Property("streams.initial.rebalance.delay.ms", integer(0), "3000", "KIP-1071", "Delay of assignment, ms."),
     Property("streams.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
@@ -93,8 +94,10 @@ class GroupConfigs(StoredConfigs):
         return None if name else ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
 
     def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
-        problems = (problem for key, value in own.items() if (problem := self._problem(key, value)) is not None)
-        problem = next(problems, None) or self._session_problem(own)
+        problems = (self._problem(key, own[key]) for key in self.rows if key in own)
+        problem = next(filter(None, problems), None) or self._session_problem(own)
+        if problem is None and own.get(_DLQ_TOPIC, "").startswith("__"):
+            problem = f"{_DLQ_TOPIC}: DLQ topic name must not start with '__'"
         return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
 
     def _problem(self, key: str, value: str) -> str | None:
@@ -110,8 +113,6 @@ class GroupConfigs(StoredConfigs):
         if key == _STREAMS_TAGS:
             tags = split_list(value)
             return None if len(set(tags)) == len(tags) else f"{key} must not contain duplicate tag keys."
-        if key == _DLQ_TOPIC and value.startswith("__"):
-            return f"{key}: DLQ topic name must not start with '__'"
         known = self._config.names("group.streams.assignors")
         if key == _STREAMS_ASSIGNOR and value not in known:
             registered = f"Registered assignors are: [{', '.join(known)}]."

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, TOPIC, Operation
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Operation
 from sluice.broker.security.acl.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.messages import request
 from tests.support.wire import error_codes
@@ -158,6 +158,92 @@ _RANGES = (
     *("10.0.0.0/", "10.0.0.0/8/8", "10.0.0.0/008", "a/b", "fd00::/8", "::/0", "fd00::/129", "fd00::/x", "fd00::/-1"),
     *("::ffff:1.2.3.4/100", "fd00:/8"),
 )
+
+
+@case(CHECKED)
+def configs_that_are_invalid_in_several_ways(session: Session) -> None:
+    for kind, name, configs in (
+        (BROKER, "1", {"num.io.threads": "x", "log.retention.ms": "x", "none": "x"}),
+        (BROKER, "1", {"log.segment.bytes": "x", "num.partitions": "1", "broker.id": "3"}),
+        (BROKER, "1", {"ssl.keystore.type": "x", "num.partitions": "1"}),
+        (BROKER, "", {"listeners": "x", "ssl.keystore.type": "x"}),
+        (BROKER, "", {"cordoned.log.dirs": "", "log.flush.interval.ms": "x"}),
+        (BROKER, "", {"listener.name.a.max.connections": "-1", "listeners": "x"}),
+        (GROUP, "a", {"none": "x", "share.session.timeout.ms": "x"}),
+        (GROUP, "a", {"share.session.timeout.ms": "x", "consumer.session.timeout.ms": "x"}),
+        (GROUP, "a", {"consumer.session.timeout.ms": "1", "consumer.heartbeat.interval.ms": "1"}),
+        (GROUP, "a", {"share.session.timeout.ms": "1", "consumer.heartbeat.interval.ms": "1"}),
+        (GROUP, "a", {"consumer.session.timeout.ms": "45000", "consumer.heartbeat.interval.ms": "45000"}),
+        (GROUP, "a", {"errors.deadletterqueue.topic.name": "__a", "streams.assignor.name": "x"}),
+        (GROUP, "a", {"errors.deadletterqueue.topic.name": "__a", "share.heartbeat.interval.ms": "1"}),
+        (GROUP, "a", {"streams.rack.aware.assignment.tags": "a,a", "none": "x"}),
+        (CLIENT_METRICS, "a", {"none": "x", "interval.ms": "x"}),
+        (CLIENT_METRICS, "a", {"match": "x", "interval.ms": "1", "metrics": ","}),
+        (CLIENT_METRICS, "a", {"match": "x", "interval.ms": "x"}),
+        (CLIENT_METRICS, "", {"none": "x" * 32_768}),
+        (TOPIC, "none", {"none": "x"}),
+        (TOPIC, "none", {"retention.ms": "x" * 32_768, "none": "x"}),
+        (TOPIC, "a b", {"none": "x"}),
+        (TOPIC, "", {"retention.ms": "x" * 32_768}),
+    ):
+        alter(session, kind, name, configs)
+        values = [{"name": key, "value": value} for key, value in configs.items()]
+        replaced = {"resource_type": kind, "resource_name": name, "configs": values}
+        session.call(request("AlterConfigs", resources=[replaced], validate_only=True))
+
+
+@case(CHECKED)
+def quotas_and_credentials_that_are_invalid_in_several_ways(session: Session) -> None:
+    for entity, ops in (
+        ({}, {"none": 1.0}),
+        ({"x": "", "user": ""}, {"none": 1.0}),
+        ({"user": ""}, {"none": 1.0}),
+        ({"ip": "300.1.1.1", "user": "a"}, {}),
+        ({"ip": "127.0.0.1"}, {"producer_byte_rate": 1.0}),
+        ({"ip": "127.0.0.1"}, {"connection_creation_rate": 2.0**31}),
+        ({"ip": "127.0.0.1"}, {"connection_creation_rate": 1.5}),
+        ({"ip": None}, {"connection_creation_rate": None}),
+        ({"user": "a"}, {"none": None, "producer_byte_rate": -1.0}),
+        ({"user": "a"}, {"producer_byte_rate": 0.0}),
+        ({"user": "a"}, {"producer_byte_rate": 0.5}),
+        ({"user": "a"}, {"producer_byte_rate": 1.0000001}),
+        ({"user": "a"}, {"producer_byte_rate": 2.0**63}),
+        ({"user": "a"}, {"producer_byte_rate": 2.0**64}),
+        ({"user": "a"}, {"request_percentage": float("nan")}),
+        ({"user": "a"}, {"request_percentage": float("inf")}),
+        ({"user": "a", "client-id": None}, {"controller_mutation_rate": 0.001}),
+    ):
+        entry = {
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()],
+            "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in ops.items()],
+        }
+        session.call(request("AlterClientQuotas", entries=[entry], validate_only=True), unordered=["entity"])
+    for components in (
+        [("", 0, "a")],
+        [("x", 9, "a")],
+        [("user", 9, "a")],
+        [("user", 0, None), ("user", 1, None)],
+        [("user", 1, "a"), ("ip", 1, None)],
+        [("user", 2, None), ("ip", 1, None)],
+        [("ip", 1, None), ("client-id", 2, "")],
+    ):
+        parts = [{"entity_type": kind, "match_type": match, "match": name} for kind, match, name in components]
+        session.call(request("DescribeClientQuotas", components=parts))
+    good = {"name": "a", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p" * 32}
+    for deletions, upsertions in (
+        ([], [{"name": "", "mechanism": 0, "iterations": 1}]),
+        ([], [good | {"mechanism": 3, "iterations": 1}]),
+        ([], [good | {"iterations": 4095}, good]),
+        ([], [good | {"iterations": 16385}, good | {"name": "b", "iterations": 16384}]),
+        ([{"name": "b", "mechanism": 2}], [good | {"name": "b"}]),
+        ([{"name": "b", "mechanism": 1}, {"name": "b", "mechanism": 2}], []),
+        ([{"name": "c", "mechanism": -1}, {"name": "c", "mechanism": 1}], [good]),
+        ([{"name": "b", "mechanism": 1}, {"name": "a", "mechanism": 1}], []),
+    ):
+        changed = request("AlterUserScramCredentials", deletions=deletions, upsertions=upsertions)
+        session.call(changed, unordered=["results"])
+    described = request("DescribeUserScramCredentials", users=[{"name": name} for name in ("a", "", "a")])
+    session.call(described, unordered=["results"])
 
 
 @case(SECURED)
