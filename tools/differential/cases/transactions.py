@@ -2,9 +2,8 @@
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import count
 from typing import Any, NamedTuple
 
 from sluice.protocol.errors import ErrorCode
@@ -13,11 +12,12 @@ from sluice.protocol.records.build import stamp_checksum
 from tests.support.messages import request
 from tests.support.records import batch
 from tests.support.wire import error_codes
-from tools.differential.case import Layout, case
+from tools.differential.case import DISK, Layout, case
 from tools.differential.requests import (
     GROUP,
     INIT_PRODUCER_ID_VERSION,
     OFFSETS_VERSION,
+    PRODUCE_VERSION,
     TRANSACTION,
     add_offsets,
     add_partitions,
@@ -187,6 +187,8 @@ FORMS: dict[str, tuple[Callable[[Transaction, Producer], Message], tuple[int, ..
     "produce": (Transaction.records, (10, 12)),
 }
 
+_ENDING = ("commit", "abort", "init", "produce")
+
 
 def _prepare(session: Session) -> None:
     """Create the topic, if it is missing, and wait for the coordinators."""
@@ -200,28 +202,64 @@ def _prepare(session: Session) -> None:
             session.wait_for(message, lambda response: not _TRANSIENT & set(error_codes(response)))
 
 
-def requests_in(session: Session, state: str) -> None:
-    _prepare(session)
-    numbers = count()
+Try = tuple[Transaction, str, Message, int]
+
+
+def _tries(session: Session, title: str, state: str, forms: Iterable[str] = FORMS) -> list[Try]:
+    """Return requests, each to a transactional id in this state."""
+    tries: list[Try] = []
 
     def new() -> Transaction:
-        return STATES[state](Transaction(session, f"transactions-{state}-{next(numbers)}"))
+        return STATES[state](Transaction(session, f"{title}-{state}-{len(tries)}"))
 
-    for title, (build, versions) in FORMS.items():
+    for form in forms:
+        build, versions = FORMS[form]
         for version in versions:
             for epoch, producer_id in ((-1, None), (0, None), (1, None), (0, _OTHER_ID + 1)):
                 one = new()
-                label = f"{title}, epoch {epoch:+}" if producer_id is None else f"{title}, other id"
-                one.try_(label, build(one, one.at(epoch, producer_id)), version)
+                label = f"{form}, epoch {epoch:+}" if producer_id is None else f"{form}, other id"
+                tries.append((one, label, build(one, one.at(epoch, producer_id)), version))
     one = new()
-    one.try_("init", init_producer(one.name), INIT_PRODUCER_ID_VERSION)
-    for title, partitions in (("unknown partition", (0, 9)), ("no partition", ())):
+    tries.append((one, "init", init_producer(one.name), INIT_PRODUCER_ID_VERSION))
+    for label, partitions in (("unknown partition", (0, 9)), ("no partition", ())):
         one = new()
-        one.try_(title, _add(one, one.producer, *partitions), 3)
+        tries.append((one, label, _add(one, one.producer, *partitions), 3))
+    return tries
+
+
+def requests_in(session: Session, state: str) -> None:
+    _prepare(session)
+    for one, label, message, version in _tries(session, "transactions", state):
+        one.try_(label, message, version)
 
 
 for _state in STATES:
     case(ONE_PARTITION, row=_state)(partial(requests_in, state=_state))
+
+
+@case(Layout(ONE_PARTITION.properties, features=("transaction.version=1",)))
+def requests_with_transaction_version_1(session: Session) -> None:
+    _prepare(session)
+    for state in ("Ongoing", "Ongoing with records", "CompleteCommit, epoch raised", "Empty after a raised epoch"):
+        for one, label, message, version in _tries(session, "version 1", state, _ENDING):
+            one.try_(f"{state}: {label}", message, version)
+
+
+@case(Layout(ONE_PARTITION.properties, name="restarted transactions", storages=(DISK,)))
+def requests_after_a_restart(session: Session) -> None:
+    _prepare(session)
+    idempotent = session.request(init_producer(None), INIT_PRODUCER_ID_VERSION).producer_id
+    for sequence in range(7):
+        session.request(produce(_TOPIC, _data(idempotent, sequence, 1)), PRODUCE_VERSION)
+    tries = [(state, *one) for state in list(STATES)[1:] for one in _tries(session, "restarted", state, _ENDING)]
+    session.restart()
+    session.wait_for_leaders(_TOPIC)
+    _prepare(session)
+    for state, one, label, message, version in tries:
+        one.try_(f"{state}: {label}", message, version)
+    for sequence in (6, 5, 0, 7, 6):
+        response = session.request(produce(_TOPIC, _data(idempotent, sequence, 1)), PRODUCE_VERSION)
+        session.note(f"sequence {sequence}", _names(response))
 
 
 # -- Markers -----------------------------------------------------------------------------------------------------------
@@ -389,3 +427,78 @@ def batches_of_producers(session: Session) -> None:
                 (found,) = response.responses[0].partition_responses
                 result = [ErrorCode(found.error_code).name, found.error_message]
                 session.note(f"{title} {fields} v{version}", [*result, *_state_of(session, one.producer)])
+
+
+# -- Several partitions ------------------------------------------------------------------------------------------------
+
+_OWN, _OTHER, _PLAIN, _OLD = "own", "other", "plain", "old"
+# The records of partitions 0, 1, ...: of the producer, of another, without a transaction, or of an old epoch.
+PARTITIONS: list[tuple[str | None, ...]] = [
+    (_OWN, _OWN, _OWN),
+    (_OWN, _PLAIN, _OWN),
+    (None, _OWN, _PLAIN),
+    (_OWN, _OTHER),
+    (_OWN, _OLD),
+    (_PLAIN, _PLAIN),
+    (_OWN, None, None, _OWN),
+    (_PLAIN, None, None, _OTHER, _OWN),
+]
+
+
+@case(ONE_PARTITION)
+def records_for_several_partitions(session: Session) -> None:
+    _prepare(session)
+    topic = "transactions-several"
+    session.create_topic(topic, 3)
+    other = Transaction(session, f"{topic}-other").init()
+    for number, sent in enumerate(PARTITIONS):
+        for acks in (2, -1):
+            for version in (10, 11, 12):
+                for added in ((), (0, 2)):
+                    one = Transaction(session, f"{topic}-{number}-{acks}-{version}-{len(added)}").init().init()
+                    if added:
+                        session.request(add_partitions(one.producer, one.name, topic, *added), 3)
+                    data = [
+                        {"index": index, "records": _records_of(kind, one, other)}
+                        for index, kind in enumerate(sent)
+                        if kind is not None
+                    ]
+                    topics = [{"name": topic, "partition_data": data}]
+                    fields = {"acks": acks, "timeout_ms": 30_000, "topic_data": topics}
+                    producing = request("Produce", transactional_id=one.name, **fields)
+                    (found,) = session.request(producing, version).responses
+                    results = sorted(
+                        [each.index, ErrorCode(each.error_code).name, each.error_message]
+                        for each in found.partition_responses
+                    )
+                    described = request("DescribeTransactions", transactional_ids=[one.name])
+                    (state,) = session.request(described).transaction_states
+                    partitions = sorted(index for each in state.topics for index in each.partitions)
+                    label = f"{sent}, acks {acks}, {len(added)} added, v{version}"
+                    session.note(label, [results, state.transaction_state, partitions])
+
+
+def _records_of(kind: str, one: Transaction, other: Transaction) -> bytes:
+    producer_id, epoch = (other if kind == _OTHER else one).producer
+    return _data(producer_id, 0, 1, epoch - (kind == _OLD), 0 if kind == _PLAIN else _TRANSACTIONAL)
+
+
+@case(ONE_PARTITION)
+def partitions_of_several_transactions(session: Session) -> None:
+    _prepare(session)
+    for verify_only in ((True, True, True), (False, False, False), (True, False, True), (False, True, False)):
+        for differences in ((0, 0, 0), (-1, 0, 1), (0, 1, 0)):
+            for partitions in (((0,), (0,), (0,)), ((0,), (9,), ()), ((0, 9), (0,), (0, 0))):
+                label = f"{verify_only}, {differences}, {partitions}"
+                begun = [Transaction(session, f"transactions, {label}, {number}").init() for number in range(3)]
+                transactions = [
+                    one.at(difference)._asdict()
+                    | {"transactional_id": one.name, "verify_only": verifies}
+                    | {"topics": [{"name": _TOPIC, "partitions": list(added)}]}
+                    for one, difference, verifies, added in zip(
+                        begun, differences, verify_only, partitions, strict=True
+                    )
+                ]
+                response = session.request(request("AddPartitionsToTxn", transactions=transactions), 5)
+                results = {result.transactional_id: _names(result) for result in response.results_by_transaction}
+                session.note(label, [[results[one.name], one.described()] for one in begun])
