@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
 from statistics import median
 
 import msgspec
@@ -16,10 +17,12 @@ import msgspec
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Outcome, Schedule, execute
 from sluice.explore.guided import Guided
+from sluice.explore.injection import parse
 from sluice.explore.search import Evaluate, Result, search
 
 from .chance import Chance
 from .examples import FINDINGS, Example, Finding, examples, findings, steps_of
+from .history import FINDINGS as FOUND_IN_AIOKAFKA
 
 # Every bug must be found within this processor time, with its reduction; runs are not limited.
 _LIMIT_S = 60.0
@@ -147,10 +150,36 @@ def _fails_as_committed(example: Example) -> int:
     return execute(example.naive, finding.schedule, example.options).error != finding.error
 
 
+class _Avoiding(Guided):
+    """Propose no failure at an API at which it is known to break the client itself."""
+
+    def __init__(self, known: Container[tuple[str, str]], first: Outcome, failures: Sequence[str], seed: int) -> None:
+        super().__init__(first, failures, seed)
+        self._known = known
+
+    def propose(self, count: int) -> Sequence[Schedule]:
+        kept: list[Schedule] = []
+        while len(kept) < count:
+            kept += (each for each in super().propose(count - len(kept)) if not self._breaks_client(each))
+        return kept
+
+    def _breaks_client(self, schedule: Schedule) -> bool:
+        return any((each.kind, each.api) in self._known for each in schedule.injections)
+
+
+def _open_defects(client: str) -> set[tuple[str, str]]:
+    """Return the kinds of failures, and their APIs, that find defects of a client that are not mended."""
+    if client != "aiokafka":
+        return set()
+    found = [each for finding in FOUND_IN_AIOKAFKA.values() if not finding.mended for each in finding.replay]
+    return {(each.kind, each.api) for each in map(parse, found)}
+
+
 def _survive(example: Example, runs: int) -> int:
     """Search for a failure of the fixed version; return the number of failures."""
     began = time.process_time()
-    result = search(in_this_process(example.fixed, example.options), runs, 0)
+    strategy = partial(_Avoiding, _open_defects(example.client))
+    result = search(in_this_process(example.fixed, example.options), runs, 0, strategy=strategy)
     rate = result.runs / (time.process_time() - began)
     print(f"{example}: fixed version, {result.runs} runs, {rate:.0f} per second of processor time", flush=True)
     if result.found is None:
