@@ -36,6 +36,7 @@ class Kind(NamedTuple):
     name: str
     is_served: bool
     hidden: str  # the message for a group with topics that the client may not describe
+    has_messages: bool = False  # whether errors of the coordinator have one
 
 
 def describe_groups(
@@ -54,7 +55,7 @@ def describe_groups(
     def described(group_id: str) -> D:
         error = broker.groups.error(group_id)
         if error:
-            return failed(group_id, error)
+            return failed(group_id, error, error.message if kind.has_messages else None)
         group = broker.groups.groups.get(group_id)
         if isinstance(group, group_class):
             return describe(group)

@@ -33,7 +33,7 @@ def handle(
             members=[_member(member, broker.cluster) for member in group.members.values()],
         )
 
-    kind = Kind(SHARE, broker.features.level(SHARE_VERSION) > 0, _HIDDEN_TOPICS)
+    kind = Kind(SHARE, broker.features.level(SHARE_VERSION) > 0, _HIDDEN_TOPICS, has_messages=True)
     groups = describe_groups(ctx, broker, request, kind, ShareGroup, api.DescribedGroup, describe, _topics)
     return api.ShareGroupDescribeResponse(groups=groups)
 

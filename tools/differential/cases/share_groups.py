@@ -1,8 +1,10 @@
 """Share groups: what sessions, records in flight and altered offsets do with unusual values."""
 
+from functools import partial
 from itertools import count
 from typing import Any
 
+from sluice.broker.controller.configs.resource import GROUP
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch
@@ -10,12 +12,26 @@ from sluice.protocol.records.record import Record
 from sluice.protocol.uuids import printed_uuid
 from tests.support.messages import request
 from tests.support.wire import error_codes
-from tools.differential.case import case
+from tools.differential.case import Layout, case
 from tools.differential.cases.reports import Acknowledged, acknowledge, share_fetch, share_group
-from tools.differential.requests import PRODUCE_VERSION, produce
+from tools.differential.requests import (
+    GROUP as OF_GROUPS,
+)
+from tools.differential.requests import (
+    INIT_PRODUCER_ID_VERSION,
+    LATEST,
+    PRODUCE_VERSION,
+    TRANSACTION,
+    add_partitions,
+    coordinator,
+    end_txn,
+    init_producer,
+    list_offsets,
+    produce,
+)
 from tools.differential.session import Session, until
 
-_ACCEPT, _RELEASE, _RENEW = 1, 2, 4
+_ACCEPT, _RELEASE, _REJECT, _RENEW = 1, 2, 3, 4
 _RECORD_LIMIT = 1
 _UNKNOWN_ID = bytes(15) + b"\7"
 _LISTS = ["responses", "partitions"]
@@ -41,11 +57,11 @@ class _Member:
     def fetch(self, *acknowledged: Acknowledged, version: int = 2, **fields: Any) -> None:
         self._session.call(self.request(*acknowledged, **fields), version, unordered=_LISTS)
 
-    def acquire(self) -> None:
+    def acquire(self, **fields: Any) -> None:
         """Fetch until records are acquired, because Kafka writes acknowledgements after its response."""
 
         def fetch() -> Any:
-            response = self._session.request(self.request())
+            response = self._session.request(self.request(**fields))
             return [one for topic in response.responses for each in topic.partitions for one in each.acquired_records]
 
         found = until(fetch, bool)
@@ -96,8 +112,7 @@ def records_that_were_delivered_often(session: Session) -> None:
     member = _Member(session, "share-deliveries", "a")
     member.acquire()
     member.acknowledge((0, 0, [_ACCEPT]))
-    records = build_batch([Record(offset, 1000, b"key", b"value") for offset in range(20)])
-    session.request(produce(member.group, records), PRODUCE_VERSION)
+    _produce(session, member.group, 20)
     member.acquire()
     for _ in range(2):
         member.acknowledge((13, 20, [_RELEASE]))
@@ -107,6 +122,78 @@ def records_that_were_delivered_often(session: Session) -> None:
     member.acknowledge((1, 15, [_RELEASE]))
     for _ in range(4):
         member.acquire()
+
+
+def _produce(session: Session, topic: str, values: int, **fields: Any) -> None:
+    records = [Record(offset, 1000, b"key", b"value") for offset in range(values)]
+    transactional_id = fields.pop("transactional_id", None)
+    response = session.request(produce(topic, build_batch(records, **fields), transactional_id), PRODUCE_VERSION)
+    assert not error_codes(response), response
+
+
+def _describe(session: Session, group: str, topics: Any = None) -> None:
+    session.call(request("DescribeShareGroupOffsets", groups=[{"group_id": group, "topics": topics}]))
+
+
+@case()
+def acknowledged_parts_and_deleted_records(session: Session) -> None:
+    group = "share-parts"
+    member = _Member(session, group, "a")
+    for values in (3, 1, 1, 4, 10):
+        _produce(session, group, values)
+    member.acquire(max_records=1)
+    member.acquire(max_records=2, batch_size=1)
+    member.acquire(max_records=3, batch_size=2)
+    member.acquire(max_records=4, share_acquire_mode=_RECORD_LIMIT)
+    member.acknowledge((0, 3, [_ACCEPT, 0, _RELEASE, _REJECT]), (4, 4, [_RELEASE]))
+    member.acknowledge((5, 9, [_ACCEPT]), (10, 10, [0]))
+    _describe(session, group)
+    member.acquire(max_records=2, share_acquire_mode=_RECORD_LIMIT)
+    member.acknowledge((2, 3, [_ACCEPT]))
+    member.acknowledge((2, 2, [_ACCEPT]))
+    deleted = [{"name": group, "partitions": [{"partition_index": 0, "offset": 12}]}]
+    session.request(request("DeleteRecords", topics=deleted, timeout_ms=30_000))
+    member.acknowledge((4, 4, [_ACCEPT]))
+    member.acknowledge((4, 40, [_ACCEPT]))
+    member.acquire()
+    member.acknowledge((11, 14, [_ACCEPT]))
+    member.acknowledge((10, 19, [_ACCEPT]))
+    _describe(session, group)
+    member.fetch(share_session_epoch=-1)
+    _describe(session, group)
+    session.call(request("ShareGroupDescribe", group_ids=[group, "", "share-none", group]))
+
+
+def _has_end(end: int, response: Any) -> bool:
+    found: int = response.topics[0].partitions[0].offset
+    return found == end
+
+
+@case()
+def committed_records_of_share_groups(session: Session) -> None:
+    group = "share-committed"
+    configs = [{"name": "share.isolation.level", "value": "read_committed"}]
+    resources = [{"resource_type": GROUP, "resource_name": group, "configs": configs}]
+    session.request(request("IncrementalAlterConfigs", resources=resources))
+    member = _Member(session, group, "a")
+    member.acquire()
+    transaction = {"transactional_id": group}
+    session.wait_for(coordinator(group, TRANSACTION), lambda found: not error_codes(found))
+    producer = session.wait_for(init_producer(group), lambda found: not found.error_code, INIT_PRODUCER_ID_VERSION)
+    for number, committed in enumerate((False, True, False)):
+        session.wait_for(add_partitions(producer, group, group, 0), lambda found: not error_codes(found), 3)
+        fields = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        _produce(session, group, 3, **transaction, **fields, base_sequence=3 * number, transactional=True)
+        member.fetch()
+        session.wait_for(end_txn(producer, group, committed=committed), lambda found: not found.error_code, 3)
+        end = 5 * (number + 1)
+        session.wait_for(
+            list_offsets(group, LATEST, isolation_level=1),
+            partial(_has_end, end),
+        )
+        _produce(session, group, 1)
+        member.acquire()
+    _describe(session, group)
 
 
 @case()
@@ -131,3 +218,25 @@ def start_offsets_outside_the_log(session: Session) -> None:
 def durations_of_offset_resets(session: Session) -> None:
     for reset in ("by_duration:p25000d", "by_duration:P25000DT5.S"):
         _Member(session, f"share-{reset.partition(':')[2]}", "a", reset=reset).acquire()
+
+
+@case(Layout(brokers=2, racks=("a", "b")))
+def requests_to_another_broker(session: Session) -> None:
+    """Send requests to the broker that neither leads the partition nor is the coordinator."""
+    group = "share-other"
+    topic_id = session.create_topic(group, assignments=[[1]])
+    found = session.wait_for(coordinator(group, OF_GROUPS), lambda found: not error_codes(found))
+    other = 3 - found.coordinators[0].node_id
+    for epoch in (0, 1):
+        session.call(share_fetch(group, topic_id, epoch, max_wait_ms=0), node=2)
+    session.call(acknowledge(group, topic_id, 2, (0, 0, [_ACCEPT])), node=2)
+    session.call(share_fetch(group, topic_id, 3, (0, 0, [_ACCEPT]), max_wait_ms=0), node=2)
+    changed = {"topic_name": group, "partitions": [{"partition_index": 0, "start_offset": 0}]}
+    for message in (
+        request("AlterShareGroupOffsets", group_id=group, topics=[changed]),
+        request("DeleteShareGroupOffsets", group_id=group, topics=[{"topic_name": group}]),
+        request("DescribeShareGroupOffsets", groups=[{"group_id": group, "topics": None}]),
+        request("ShareGroupDescribe", group_ids=[group, ""]),
+        request("ShareGroupHeartbeat", group_id=group, member_id="m", subscribed_topic_names=[group]),
+    ):
+        session.call(message, node=other)
