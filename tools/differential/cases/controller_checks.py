@@ -11,14 +11,16 @@ from tools.differential.cases.descriptions import alter, describe, settle
 from tools.differential.requests import TIMEOUT_MS, create_topics
 from tools.differential.session import Session
 
-CHECKED = Layout(("log.segment.bytes=1073741824", "log.cleanup.policy=compact"), name="checks of the controller")
+# sluice's default in memory is another one.
+_SEGMENTS = "log.segment.bytes=1073741824"
+CHECKED = Layout((_SEGMENTS, "log.cleanup.policy=compact"), name="checks of the controller")
 BROKERS = Layout(brokers=3, name="checks of reassignments")
 _AUTHORIZER = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found=true",
 )
 SECURED = Layout((*_AUTHORIZER, "delete.topic.enable=false"), name="access control lists")
-DENIED = Layout(_AUTHORIZER, name="denied resources")
+DENIED = Layout((*_AUTHORIZER, _SEGMENTS), name="denied resources")
 
 
 def topic(name: str, partitions: int = -1, replicas: int = -1, assignments: Any = (), **configs: Any) -> dict[str, Any]:
@@ -259,6 +261,53 @@ def hosts_of_acls_may_be_ranges(session: Session) -> None:
         create_acls(session, acl(name, host, denies=denies), *([acl(name)] if denies else []))
         creating = create_topics(topic(name, 1, 1), validate_only=True)
         session.eventually(creating, 7, lambda _: True, only=("error_code",))
+
+
+@case(SECURED)
+def acls_are_found_by_filters(session: Session) -> None:
+    prefixed: dict[str, Any] = {"resource_pattern_type": PatternType.PREFIXED}
+    acls = [
+        acl("filter"),
+        acl("filter", "10.0.0.0/8", AclOperation.READ),
+        acl("filter", principal="User:"),
+        acl("filter", principal="User:*", denies=True),
+        acl("filt", **prefixed),
+        acl("filter", operation=AclOperation.DESCRIBE, **prefixed),
+        acl("*", **prefixed),
+        acl("*"),
+        acl("filter", resource_type=ResourceType.GROUP),
+        acl("filter", resource_type=ResourceType.USER, operation=AclOperation.CREATE_TOKENS),
+        acl("filter", operation=AclOperation.IDEMPOTENT_WRITE),
+    ]
+    create_acls(session, *acls, acls[0])
+    fields = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter")
+    filters = [
+        dict(zip((*fields, "operation", "permission_type"), values, strict=True))
+        for values in (
+            (2, "filter", 2, None, None, 1, 1),
+            (2, "filter", 3, None, None, 1, 1),
+            (2, "filter", 1, None, None, 1, 1),
+            (2, "filtered", 2, None, None, 1, 1),
+            (2, "*", 2, None, None, 1, 1),
+            (2, "*", 3, None, None, 1, 1),
+            (2, "", 2, None, None, 1, 1),
+            (1, "filter", 4, None, None, 1, 1),
+            (1, "filter", 3, "User:", None, 1, 1),
+            (2, None, 2, None, "10.0.0.1", 1, 1),
+            (2, None, 4, "User:ANONYMOUS", None, 8, 3),
+            (2, "filter", 3, "User:*", "*", 2, 1),
+            (2, "filter", 3, None, "10.0.0.0/8", 1, 1),
+            (9, "filter", 3, None, None, 1, 1),
+            (2, "filter", 9, None, None, 99, 1),
+            (2, "filter", 3, None, None, 99, 1),
+            (2, "filter", 3, None, None, 1, 9),
+        )
+    ]  # fmt: skip
+    for each in filters:
+        session.call(request("DescribeAcls", **each), unordered=["*"])
+    deleted = [filters[-1], *filters[4:7], filters[4], filters[2]]
+    session.call(request("DeleteAcls", filters=deleted), unordered=["matching_acls"])
+    session.call(request("DescribeAcls", **filters[7]), unordered=["*"])
 
 
 @case(SECURED)

@@ -119,7 +119,7 @@ def test_unknown_broker_cannot_be_unregistered(cluster: VirtualBroker) -> None:
     [
         (HeartbeatRequest(group_id="g", member_id="m"), ErrorCode.NOT_COORDINATOR),
         (EndTxnRequest(transactional_id="x", producer_id=0), ErrorCode.NOT_COORDINATOR),
-        (AddOffsetsToTxnRequest(transactional_id="x", group_id="g"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (AddOffsetsToTxnRequest(transactional_id="x", group_id="g"), ErrorCode.NOT_COORDINATOR),
         (FindCoordinatorRequest(key="g"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), ErrorCode.NOT_COORDINATOR),
     ],
