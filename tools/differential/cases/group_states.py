@@ -80,6 +80,10 @@ def _streams_heartbeat(group: str, epoch: int = 0, member: str = _MEMBER, **fiel
     return request("StreamsGroupHeartbeat", **{"group_id": group, "member_id": member, "member_epoch": epoch} | fields)
 
 
+def _assigned_topics(response: Any) -> int:
+    return 0 if response.assignment is None else len(response.assignment.topic_partitions)
+
+
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +155,7 @@ def _mixed(session: Session, group: str) -> Who:
 def _share(session: Session, group: str) -> Who:
     joined = session.wait_for(
         _share_heartbeat(group, subscribed_topic_names=[_TOPIC]),
-        lambda one: bool(one.assignment.topic_partitions),  # once its partitions are initialized
+        lambda one: _assigned_topics(one) > 0,  # once its partitions are initialized
     )
     return Who(group, epoch=joined.member_epoch)
 
@@ -390,7 +394,7 @@ def _create_topics(session: Session) -> None:
         _heartbeat(f"probe-{number}", **_JOINS | {"subscribed_topic_names": [_TOPIC, _OTHER_TOPIC]})
         for number in count()
     )
-    until(lambda: session.request(next(probes)), lambda one: len(one.assignment.topic_partitions) == 2)
+    until(lambda: session.request(next(probes)), lambda one: _assigned_topics(one) == 2)
 
 
 for _api in REQUESTS:

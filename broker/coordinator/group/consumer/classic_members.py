@@ -62,12 +62,13 @@ class ClassicMembers:
         records: list[KeyValue] = []
         static = group.static_member(request.group_instance_id)
         if static is not None and self._migration.can_downgrade_on_return(group, static):
+            epoch = group.group_epoch
             changed = self._rebalance.change(group, slot, updated, records)
             must_rebalance = group.assignment_epoch < group.group_epoch
             if not must_rebalance:
                 updated = self._rebalance.reconcile(group, updated, owned, changed, records)
             members = list(group.members.values())
-            error = self._migration.downgrade(group, members, records, rebalance=must_rebalance)
+            error = self._migration.downgrade(group, members, records, epoch, rebalance=must_rebalance)
         else:
             updated = self._rebalance.advance(group, slot, updated, owned, records)
             error = self._runtime.write_or_restore(group.group_id, records)

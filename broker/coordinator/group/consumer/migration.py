@@ -143,23 +143,26 @@ class Migration:
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        return self.downgrade(group, _remaining(group, leaving), [])
+        return self.downgrade(group, _remaining(group, leaving), [], group.group_epoch)
 
     def downgrade(
         self,
         group: ConsumerGroup,
         members: Sequence[ConsumerMember],
         records: list[KeyValue],
+        generation_id: int,
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Convert to a classic group of these members; write `records`, of earlier changes, first."""
+        """Convert to a classic group of these members; write `records`, of earlier changes, first.
+
+        `generation_id` is the group epoch before those changes, as in Kafka.
+        """
         now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)
         for member in members:
             classic.add(_downgraded_member(member))
-        # As after a rebalance: `begin_generation` makes the group epoch the generation.
-        classic.generation_id = group.group_epoch - 1
+        classic.generation_id = generation_id - 1  # as before a rebalance
         classic.transition_to(PREPARING_REBALANCE, now_ms)
         if not classic.begin_generation(now_ms):
             self._runtime.restore(group.group_id)

@@ -237,7 +237,7 @@ def test_downgrade_starts_a_rebalance_if_the_returning_member_changes_its_topics
     old.send_join(protocol(metadata=subscription("u")))
     assert old.joined().error_code == 0
     group = downgraded(broker)
-    assert group.state is ClassicState.PREPARING_REBALANCE
+    assert (group.state, group.generation_id) == (ClassicState.PREPARING_REBALANCE, 2)
 
 
 def test_policy_upgrade_disables_the_downgrade() -> None:
