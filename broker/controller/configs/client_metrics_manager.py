@@ -145,8 +145,9 @@ class Telemetry:
         metrics = sorted({metric for configs in matching for metric in configs.names(METRICS)})
         if ALL_METRICS in metrics:
             metrics = [ALL_METRICS]
-        intervals_ms = (configs.integer(INTERVAL_MS) for configs in matching)
-        return Subscription(client_instance_id, metrics, min(intervals_ms, default=DEFAULT_INTERVAL_MS))
+        # As in Kafka, a longer interval than the default has no effect.
+        interval_ms = min([DEFAULT_INTERVAL_MS, *(configs.integer(INTERVAL_MS) for configs in matching)])
+        return Subscription(client_instance_id, metrics, interval_ms)
 
     def _subscribed(self) -> Iterator[Values]:
         for name in self._configs.names():
