@@ -1,4 +1,4 @@
-"""The order of the controller's checks: topics, partitions, reassignments, configs and access control lists."""
+"""Topics, and the order of the controller's checks: partitions, reassignments, configs and access control lists."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.support.messages import request
 from tests.support.wire import error_codes
 from tools.differential.case import Layout, case
 from tools.differential.cases.descriptions import alter, describe, settle
-from tools.differential.requests import TIMEOUT_MS, create_topics
+from tools.differential.requests import TIMEOUT_MS, create_topics, metadata
 from tools.differential.session import Session
 
 # sluice's default in memory is another one.
@@ -418,3 +418,15 @@ def requests_about_what_is_denied(session: Session) -> None:
     session.call(request("DeleteTopics", topics=by_id, timeout_ms=TIMEOUT_MS), 6, unordered=["responses"])
     for api, fields in _OF_CLUSTER:
         session.note(api, error_codes(session.request(request(api, **fields))))
+
+
+@case()
+def describe_a_topic(session: Session) -> None:
+    session.create_topic("topics-created", 2)
+    session.call(metadata("topics-created", auto_create=True))
+
+
+@case()
+def create_a_topic_that_exists(session: Session) -> None:
+    session.create_topic("topics-twice")
+    session.call(create_topics({"name": "topics-twice", "num_partitions": 1, "replication_factor": 1}))
