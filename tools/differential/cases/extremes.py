@@ -10,6 +10,7 @@ from tests.support.messages import request
 from tools.differential.case import case
 from tools.differential.requests import (
     FETCH_VERSION,
+    GROUP,
     INIT_PRODUCER_ID_VERSION,
     LATEST,
     MAX_BYTES,
@@ -286,6 +287,9 @@ def produced_batches(session: Session) -> None:
             _note(session, f"acks {acks}", message, version)
     for index in (-1, 1):
         _note(session, f"partition {index}", produce(name, _changed(12, 0, 4), partition=index), PRODUCE_VERSION)
+    for kind, internal in ((GROUP, "__consumer_offsets"), (TRANSACTION, "__transaction_state")):
+        session.request(coordinator(name, kind))  # creates the topic
+        session.wait_for_leaders(internal)
     for internal in ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "", "no topic!"):
         _note(session, internal, produce(internal, _changed(12, 0, 4)), PRODUCE_VERSION)
     _note(session, "transactional id without transactional records", produce(name, _changed(12, 0, 4), "t"), 12)
