@@ -66,9 +66,10 @@ class ProcessLoop(VirtualLoop):
         heapify(self._scheduled)
         waiting += sorted(timers)
 
-    def resume(self, host: str) -> None:
+    def resume(self, host: str) -> bool:
+        """Run what has waited on a paused host; return False for one that was killed."""
         if host in self._killed:
-            return
+            return False
         waiting = self._paused.pop(host, [])
         self._watch()
         for handle in waiting:
@@ -77,6 +78,7 @@ class ProcessLoop(VirtualLoop):
             elif handle._callback is not None:
                 handle._scheduled = True
                 heappush(self._scheduled, handle)
+        return True
 
     def resume_all(self) -> None:
         """Resume killed hosts, too: their tasks must end with the loop."""

@@ -126,9 +126,8 @@ class Processes:
         return host in self._tasks and host not in self._ended and not self._tasks[host].done()
 
     def _resume(self, host: str) -> None:
-        if host not in self._ended:
+        if self._loop.resume(host):
             self._note(f"{host} continues")
-            self._loop.resume(host)
 
     def _exit(self, host: str) -> None:
         """End a process, also what its client has left running, and start the next one."""

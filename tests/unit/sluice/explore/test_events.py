@@ -177,3 +177,22 @@ def test_failure_at_a_request(kind: str, api: str) -> None:
 def test_lost_broker_stays_stopped() -> None:
     outcome, _ = received_at("broker-lost", "Produce")
     assert "broker 1 is running" not in [what for _, what in outcome.happened]
+
+
+def test_instance_that_is_cancelled_while_it_is_paused_ends_when_it_continues() -> None:
+    async def program(run: Run) -> None:
+        run.start(lambda: asyncio.sleep(1000))
+        await asyncio.sleep(1)
+        run.processes.pause("app-1")
+        run.processes.cancel("app-1")
+        await asyncio.sleep(60)
+
+    outcome = execute(program, Schedule(), Options())
+    happened = [what for _, what in outcome.happened]
+    assert happened == [
+        "app-1 starts",
+        "app-1 is paused for 50 s",
+        "app-1 is cancelled",
+        "app-1 continues",
+        "app-2 starts",
+    ]
