@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from statistics import median
 
@@ -17,7 +17,7 @@ import msgspec
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Outcome, Schedule, execute
 from sluice.explore.guided import Guided
-from sluice.explore.injection import parse
+from sluice.explore.injection import Injection, parse
 from sluice.explore.search import Evaluate, Result, search
 
 from .chance import Chance
@@ -150,10 +150,14 @@ def _fails_as_committed(example: Example) -> int:
     return execute(example.naive, finding.schedule, example.options).error != finding.error
 
 
-class _Avoiding(Guided):
-    """Propose no failure at an API at which it is known to break the client itself."""
+# Kinds of failures with their APIs.
+_Failures = frozenset[tuple[str, str]]
 
-    def __init__(self, known: Container[tuple[str, str]], first: Outcome, failures: Sequence[str], seed: int) -> None:
+
+class _Avoiding(Guided):
+    """Propose no failures at APIs at which they are known to break the client itself."""
+
+    def __init__(self, known: Sequence[_Failures], first: Outcome, failures: Sequence[str], seed: int) -> None:
         super().__init__(first, failures, seed)
         self._known = known
 
@@ -164,15 +168,18 @@ class _Avoiding(Guided):
         return kept
 
     def _breaks_client(self, schedule: Schedule) -> bool:
-        return any((each.kind, each.api) in self._known for each in schedule.injections)
+        return any(_failures(schedule.injections).issuperset(each) for each in self._known)
 
 
-def _open_defects(client: str) -> set[tuple[str, str]]:
-    """Return the kinds of failures, and their APIs, that find defects of a client that are not mended."""
+def _failures(injections: Iterable[Injection]) -> _Failures:
+    return frozenset((each.kind, each.api) for each in injections)
+
+
+def _open_defects(client: str) -> list[_Failures]:
+    """Return the failures that find the defects of a client that are not mended."""
     if client != "aiokafka":
-        return set()
-    found = [each for finding in FOUND_IN_AIOKAFKA.values() if not finding.mended for each in finding.replay]
-    return {(each.kind, each.api) for each in map(parse, found)}
+        return []
+    return [_failures(map(parse, finding.replay)) for finding in FOUND_IN_AIOKAFKA.values() if not finding.mended]
 
 
 def _survive(example: Example, runs: int) -> int:

@@ -91,6 +91,14 @@ FINDINGS = {
         "AtLeastOnce: orders-0 offset 0 (b'0') was not processed",
         ["leader-moved shop ListOffsets 1"],
     ),
+    "send raises KeyError": Finding(
+        "consumes",
+        "0.14.0",
+        "",
+        "shop-1 failed: KeyError: (3, <ConnectionGroup.COORDINATION: 1>)",
+        ["paused shop Fetch 1", "response-lost shop OffsetCommit 1"],
+        order=29,
+    ),
     "stop raises CancelledError": Finding(
         "jobs", "0.14.0", "", "shop-1 was cancelled by its own code", ["broker-killed shop Fetch 16"]
     ),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import aiokafka
 import pytest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.producer.sender import BaseHandler
 
@@ -46,6 +47,12 @@ CHANGES = {
         "_update_fetch_positions",
         'log.error("Failed fetch offsets from %s: %s", node_id, err)',
         "self._client.force_metadata_update()",
+    ),
+    "send raises KeyError": Change(
+        AIOKafkaClient,
+        "send",
+        "self._conns[(node_id, group)].close(",
+        "if (node_id, group) in self._conns: self._conns[(node_id, group)].close(",
     ),
     "stop raises CancelledError": Change(
         Fetcher, "close", "await x", "with contextlib.suppress(asyncio.CancelledError): await x"
