@@ -17,7 +17,7 @@ from tools.differential.requests import SHARE, commit, coordinator, init_produce
 from tools.differential.requests import TRANSACTION as OF_TRANSACTIONS
 from tools.differential.session import Session
 
-HISTORIES = 4  # of each kind
+HISTORIES = 4  # of all APIs
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _REQUESTS = 250  # of each history
 # APIs that are left out -> the reason.
@@ -132,6 +132,6 @@ def make_case(kind: str, seed: int) -> None:
     )
 
 
-for _kind in KINDS:
-    for _seed in range(HISTORIES):
-        make_case(_kind, _seed)
+# The others only with --seeds: which member has been removed, when a request arrives, depends on the machine.
+for _seed in range(HISTORIES):
+    make_case("all APIs", _seed)
