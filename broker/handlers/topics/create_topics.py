@@ -33,7 +33,8 @@ def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker
     for topic in request.topics:
         once[topic.name] = topic
     requested = ctx.array((topic, _new_topic(topic)) for topic in once.values())
-    valid = (new for _, new in requested if times[new.name] == 1 and new.name not in (METADATA_TOPIC, *denied))
+    once_only = (new for _, new in requested if times[new.name] == 1 and new.name != METADATA_TOPIC)
+    valid = (new for new in once_only if new.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in valid) > MAX_PARTITIONS:
         return failed(ctx, request, EXCESSIVE_PARTITIONS.code, EXCESSIVE_PARTITIONS.message)
     quota = broker.throttler.mutation_quota(ctx)
