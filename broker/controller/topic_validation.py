@@ -99,12 +99,12 @@ class TopicRules:
 
         All need `replication_factor` replicas; None: as many as the first one.
         """
-        assigned: set[int] = set()
+        assigned, registered = set[int](), self._cluster.registered
         for index, broker_ids in assignments:
             if index in assigned:
                 return f"Found multiple manual partition assignments for partition {index}"
             assigned.add(index)
-            problem = assignment_problem(broker_ids, self._cluster.registered, replication_factor)
+            problem = assignment_problem(broker_ids, registered, replication_factor)
             if problem is not None:
                 return problem
             replication_factor = len(broker_ids)

@@ -15,6 +15,8 @@ from sluice.protocol.errors import ErrorCode
 
 from .fetch_session import RequestedPartition
 
+ISOLATION_LEVELS = READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
 
 class PartitionReader:
     __slots__ = ("_committed_only", "_for_follower", "_node_id")

@@ -268,7 +268,7 @@ class SharePartition(InFlightWindow):
         """
         limit = self._settings().delivery_count_limit
         slow_from = throttled_count(limit)
-        numbers = [acquisition.remaining] if acquisition.by_record else []
+        limits = [acquisition.remaining] if acquisition.by_record else []  # Kafka stops where one is met exactly
         is_slow = False
         acquired: list[tuple[int, InFlightState]] = []
         for offset, state in batch.states(acquisition.first, acquisition.last):
@@ -280,9 +280,9 @@ class SharePartition(InFlightWindow):
                 break
             if count >= slow_from and not is_slow:
                 is_slow = True
-                numbers.append(max(1, len(batch) >> (count - slow_from + 1)))
+                limits.append(max(1, len(batch) >> (count - slow_from + 1)))
             acquired.append((offset, state))
-            if is_last or len(acquired) in numbers:
+            if is_last or len(acquired) in limits:
                 break
         if not acquired:
             return 0

@@ -18,7 +18,13 @@ from sluice.broker.replica.fetch_session import (
     TopicKey,
     requested_partitions,
 )
-from sluice.broker.replica.partition_reader import FailingReader, PartitionReader
+from sluice.broker.replica.partition_reader import (
+    ISOLATION_LEVELS,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FailingReader,
+    PartitionReader,
+)
 from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
 from sluice.broker.requests.context import FetchOutcome, Outcome, RequestContext
 from sluice.protocol.apis.fetch import (
@@ -36,7 +42,6 @@ from sluice.protocol.types import ZERO_UUID
 from .authorization import deny_unreadable
 from .down_conversion import FORMATS_KNOWN_SINCE, is_sent_unchanged, respond_converted
 
-_ISOLATION_LEVELS = _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _FULL_EPOCHS = (FINAL_EPOCH, INITIAL_EPOCH)
 _KNOWS_STORAGE_ERRORS_SINCE = 6
 TOPIC_IDS_SINCE = 13
@@ -82,7 +87,7 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
         if by_id and not is_from_follower:  # Kafka looks all ids up before it checks the names
             unknown.sort(key=lambda item: item.error_code != ErrorCode.UNKNOWN_TOPIC_ID)
         items = known + unknown
-    if known and request.isolation_level not in _ISOLATION_LEVELS:
+    if known and request.isolation_level not in ISOLATION_LEVELS:
         ctx.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return None
     max_bytes, min_bytes = request.max_bytes, request.min_bytes
@@ -167,9 +172,9 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     if most_bytes > max_bytes:
         most_bytes = max_bytes
     readers = broker.replicas.readers
-    if request.isolation_level == _READ_UNCOMMITTED:
+    if request.isolation_level == READ_UNCOMMITTED:
         reader = readers.uncommitted
-    elif request.isolation_level == _READ_COMMITTED:
+    elif request.isolation_level == READ_COMMITTED:
         reader = readers.committed
     else:
         return None
@@ -200,7 +205,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
 
 
 def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
-    readers, committed_only = broker.replicas.readers, request.isolation_level == _READ_COMMITTED
+    readers, committed_only = broker.replicas.readers, request.isolation_level == READ_COMMITTED
     if is_from_follower:
         reader = readers.follower
     elif ctx.version < _ANY_REPLICA_SINCE or len(broker.cluster.brokers) == 1:

@@ -8,6 +8,7 @@ legacyFetchOffsetsBefore.
 from sluice.broker.broker import Broker
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
+from sluice.broker.replica.partition_reader import ISOLATION_LEVELS, READ_COMMITTED
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
@@ -37,8 +38,6 @@ _SPECIAL_SINCE = {
 _OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, LEADER_NOT_AVAILABLE
 _UNKNOWN = -1
 _CONSUMER, _DEBUGGING = -1, -2
-_ISOLATION_LEVELS = (0, 1)
-_READ_COMMITTED = 1
 
 
 def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker) -> Message:
@@ -60,7 +59,7 @@ def handle(ctx: RequestContext, request: api.ListOffsetsRequest, broker: Broker)
                 for topic in request.topics
             ]
         )
-    if request.isolation_level not in _ISOLATION_LEVELS and any(topic.name not in hidden for topic in request.topics):
+    if request.isolation_level not in ISOLATION_LEVELS and any(topic.name not in hidden for topic in request.topics):
         return failed(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     times = ctx.counts(
         (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
@@ -142,7 +141,7 @@ def _is_unknown_yet(partition: Partition, timestamp: int, end: int) -> bool:
 def _end(request: api.ListOffsetsRequest, log: PartitionLog) -> int:
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
-    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:

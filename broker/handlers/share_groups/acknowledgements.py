@@ -52,7 +52,8 @@ def topic_errors(
     errors: dict[TopicIdPartition, ErrorCode] = ctx.mapping()
     for one in partitions:
         topic = by_id.get(one[0])
-        if topic is None if session is None else one in session.unknown:
+        is_unknown = topic is None if session is None else one in session.unknown
+        if is_unknown:
             errors[one] = ErrorCode.UNKNOWN_TOPIC_ID
         elif topic is not None and topic.name in denied:
             errors[one] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

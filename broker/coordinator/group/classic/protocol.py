@@ -66,8 +66,6 @@ class ClassicProtocol:
         """Join a group; `names` are those of the request's protocols, with their numbers."""
         member_id = request.member_id
         group = self._find_or_create_group(request.group_id, member_id)
-        if group is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-            return join_error(ctx.version, UNKNOWN_MEMBER_ID, group)
         if isinstance(group, ErrorCode):
             # As in Kafka, other errors than that of a missing group have no member id.
             named = member_id if group is ErrorCode.UNKNOWN_MEMBER_ID else UNKNOWN_MEMBER_ID

@@ -161,9 +161,8 @@ class StreamsProtocol:
         if configured.problem is None:
             task_count = sum(one.task_count for one in configured.subtopologies.values())
             if task_count * _TASK_BYTES > self._runtime.max_record_bytes(request.group_id) * (len(group.members) + 1):
-                return HeartbeatError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, None
-                )  # without computing an assignment of that size
+                # Without computing an assignment of that size.
+                return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
             invalid = task_error(reported.tasks, configured.subtopologies)
             if invalid is not None:
                 return invalid
