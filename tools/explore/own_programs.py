@@ -289,16 +289,7 @@ async def _sent_once(run: Run) -> None:
 
 # Another instance sends all again: without a transaction, no producer knows what another one has sent.
 _OF_ONE_INSTANCE = [kind for kind in KINDS if kind not in ("kill-before", "kill-after", "cancelled", "second-instance")]
-# As in Java, a consumer that resets its position asks the former leader every 100 ms, while its request for metadata
-# waits on a connection whose response takes 20 s. There are up to 3 failures in a run.
-_MOST_RESETS = 3 * 20 * 10
-_OF_MEMBERS = [
-    AtLeastOnce("orders"),
-    NoCommitAhead("orders"),
-    MonotonicCommits("orders"),
-    BoundedRetries(most=_MOST_RESETS),
-    NoLeaks(),
-]
+_OF_MEMBERS = [AtLeastOnce("orders"), NoCommitAhead("orders"), MonotonicCommits("orders"), BoundedRetries(), NoLeaks()]
 # Committed offsets are requested again until the transaction of a killed member is aborted: after its timeout of 60 s,
 # at the next check, which happens every 10 s. The backoff is 1 s, less 20 %, after 5 requests with shorter ones. There
 # are up to 3 failures in a run, and a member may wait for the transaction of each.
