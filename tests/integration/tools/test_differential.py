@@ -54,6 +54,7 @@ def test_answers_as_kafka(case: Case, on_disk: bool, clusters: Clusters) -> None
     assert expected is not None, f"no answers; run python -m tools.differential --write '{case.name}'"
     actual = answers.play(case, clusters.of(case.layout, on_disk=on_disk))
     assert answers.unexplained(case, expected, actual) == []
+    assert answers.needless(case, expected, actual) == []
 
 
 def test_answers_have_cases() -> None:

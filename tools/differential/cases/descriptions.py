@@ -14,7 +14,9 @@ from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
 from sluice.protocol.message import Message
 from tests.support.messages import request
 from tools.differential.case import Layout, case
-from tools.differential.requests import create_topics
+from tools.differential.requests import GROUP as OF_GROUPS
+from tools.differential.requests import TRANSACTION as OF_TRANSACTIONS
+from tools.differential.requests import coordinator, create_topics
 from tools.differential.session import Session
 
 # sluice's default in memory is another one.
@@ -264,3 +266,32 @@ def describe_altered_resources(session: Session) -> None:
     described = (TOPIC, "altered"), (BROKER, "1"), (BROKER, ""), (GROUP, "altered"), (CLIENT_METRICS, "altered")
     for kind, name in described:
         describe(session, kind, name)
+
+
+# Broker properties that limit responses, or become configs of the coordinators' topics.
+LIMITED = Layout(
+    (
+        "log.segment.bytes=1073741824",
+        "max.request.partition.size.limit=2",
+        "transaction.state.log.min.isr=3",
+        "transaction.state.log.segment.bytes=2097152",
+        "offsets.topic.segment.bytes=3145728",
+    )
+)
+
+
+@case(LIMITED)
+def describe_partitions_in_pages(session: Session) -> None:
+    session.create_topic("limits-pages", 3)
+    for limit in (1, 2, 9999):
+        for cursor in ({}, {"cursor": {"topic_name": "limits-pages", "partition_index": 1}}):
+            fields = {"topics": [{"name": "limits-pages"}], "response_partition_limit": limit}
+            session.call(request("DescribeTopicPartitions", **fields, **cursor))
+
+
+@case(LIMITED)
+def describe_the_topics_of_coordinators(session: Session) -> None:
+    for kind, name in ((OF_GROUPS, "__consumer_offsets"), (OF_TRANSACTIONS, "__transaction_state")):
+        session.request(coordinator("limits", kind))
+        session.wait_for_leaders(name)
+        describe(session, TOPIC, name)

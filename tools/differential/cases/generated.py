@@ -17,7 +17,6 @@ from tools.differential.requests import SHARE, commit, coordinator, init_produce
 from tools.differential.requests import TRANSACTION as OF_TRANSACTIONS
 from tools.differential.session import Session
 
-HISTORIES = 4  # of all APIs
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _REQUESTS = 250  # of each history
 # APIs that are left out -> the reason.
@@ -120,18 +119,17 @@ EXPLAINED = {
 }
 # Kinds of histories -> the APIs of their requests; empty: all.
 KINDS: dict[str, Collection[str]] = {"all APIs": (), "members and producers": COORDINATED}
+# The others only with --seeds: which member has been removed, when a request arrives, depends on the machine.
+RECORDED = [("all APIs", seed) for seed in range(4)]
 
 
 def make_case(kind: str, seed: int) -> None:
     """Register a history; odd seeds run on disk."""
-    only = KINDS[kind]
     # Kafka deletes records of that age after 30 s.
     layout = Layout(("log.retention.ms=-1",), name=f"{kind} {seed}", storages=((MEMORY, DISK)[seed % 2],))
-    case(layout, row=f"{kind}, seed {seed}", explained={} if only else EXPLAINED)(
-        partial(history, seed=seed, only=only)
-    )
+    explained = {} if KINDS[kind] else EXPLAINED
+    case(layout, row=f"{kind}, seed {seed}", explained=explained)(partial(history, seed=seed, only=KINDS[kind]))
 
 
-# The others only with --seeds: which member has been removed, when a request arrives, depends on the machine.
-for _seed in range(HISTORIES):
-    make_case("all APIs", _seed)
+for _history in RECORDED:
+    make_case(*_history)
