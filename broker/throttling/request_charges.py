@@ -11,7 +11,6 @@ from bisect import bisect_left
 
 from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.request_timer import RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.metrics import THROTTLE_SECONDS_BOUNDS
@@ -20,6 +19,8 @@ from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaManager
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import QuotaManagers
+
+from .request_timer import RequestTimer
 
 OTHER = "__other__"
 _BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]

@@ -5,14 +5,13 @@ Follows Kafka's GroupCoordinatorService.consumerGroupHeartbeat.
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("ConsumerGroupHeartbeat", "0-1")
 

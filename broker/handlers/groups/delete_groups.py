@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 
 from sluice.broker.broker import Broker
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -15,8 +16,6 @@ from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("DeleteGroups", "0-3")
 

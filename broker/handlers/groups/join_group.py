@@ -3,14 +3,13 @@
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.classic.member import names_of
 from sluice.broker.coordinator.group.classic.protocol import join_error
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("JoinGroup", "0-9")
 

@@ -6,14 +6,13 @@ The reason (KIP-800) is ignored.
 from collections.abc import Sequence
 
 from sluice.broker.broker import Broker
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("LeaveGroup", "0-5")
 

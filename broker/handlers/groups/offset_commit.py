@@ -6,6 +6,7 @@ to ZooKeeper.
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import Commit, NewOffset
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -13,7 +14,6 @@ from sluice.protocol.apis import offset_commit as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import Topics, check_partitions, fail_partitions
 
 API = served("OffsetCommit", "0-10")

@@ -4,6 +4,7 @@ Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffs
 """
 
 from sluice.broker.broker import Broker
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -12,7 +13,6 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import Accepted, check_partitions
 
 API = served("OffsetDelete", "0")

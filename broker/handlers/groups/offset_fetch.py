@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.offsets import CommittedOffset, TopicPartition
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -18,8 +19,6 @@ from sluice.protocol.apis import offset_fetch as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("OffsetFetch", "0-10")
 

@@ -4,14 +4,13 @@ Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
 from sluice.broker.broker import Broker
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-from .replicated_response import ReplicationErrors, respond_when_replicated
 
 API = served("SyncGroup", "0-5")
 

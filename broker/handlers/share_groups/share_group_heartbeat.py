@@ -5,7 +5,7 @@ Follows Kafka's GroupCoordinatorService.shareGroupHeartbeat; see broker/coordina
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import HeartbeatError
-from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType

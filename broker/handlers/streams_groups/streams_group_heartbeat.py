@@ -9,7 +9,7 @@ from itertools import chain
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import STREAMS, HeartbeatError
-from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, invalid_topic_name
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served

@@ -6,8 +6,8 @@ Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.ma
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
-from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.handlers.groups.topic_lookup import Topics, check_partitions, fail_partitions
+from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served

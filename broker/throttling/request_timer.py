@@ -7,9 +7,8 @@ Decoding and handling are charged before the response is sent, encoding after it
 threads.
 """
 
+from sluice.broker.requests.context import RequestContext
 from sluice.clock import Clock
-
-from .context import RequestContext
 
 _NANOS_PER_MS = 1e6
 
