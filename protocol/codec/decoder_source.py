@@ -247,14 +247,11 @@ class _Reader:
         if field.type is not None and field.type.code in REPEATABLE:
             readers = self._source.use(f"array_{format_name(field.type.code)}", _array_readers(field.type.code))
             number = signed(count, -excess)
-            self._source.line(f"{variable} = {self._list(f'{readers}[{number}](buf, pos)', count, excess)}")
+            self._source.line(f"{variable} = {self._numbers(readers, number, field.type.size)}")
             self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
-            if self._sliced:
-                self._source.line(f"if {number} > {_NUMBERS_PER_PAUSE}:")
-                self._source.line("    pause()")
             return
         element = self._source.name(snake_case(field.struct.__name__) if field.struct else f"{field.name}_each")
-        self._source.line(f"{variable} = {self._list('', count, excess)}")
+        self._source.line(f"{variable} = {self._list(count, excess)}")
         self._source.line(f"while {count} > {excess}:")
         self._source.indent()
         self._source.line(f"{count} -= 1")
@@ -269,17 +266,21 @@ class _Reader:
         self._source.line(f"{variable}.append({element})")
         self._source.dedent()
 
-    def _list(self, elements: str, count: str, excess: int) -> str:
-        plain = f"list({elements})" if elements else "[]"
+    def _numbers(self, readers: str, number: str, size: int) -> str:
+        plain = f"list({readers}[{number}](buf, pos))"
         if not self._sliced:
             return plain
+        read = self._source.use("read_numbers", wire.read_numbers)
+        return f"{read}({readers}, {size}, buf, pos, {number}, slices) if {number} > {ELEMENTS_PER_PAUSE} else {plain}"
+
+    def _list(self, count: str, excess: int) -> str:
+        if not self._sliced:
+            return "[]"
         pausing_list = self._source.use(PausingList.__name__, PausingList)
-        pausing = f"{pausing_list}({elements or '()'}, slices)"
-        return f"{pausing} if {count} > {ELEMENTS_PER_PAUSE + excess} else {plain}"
+        return f"{pausing_list}((), slices) if {count} > {ELEMENTS_PER_PAUSE + excess} else []"
 
 
 _ELEMENTS_PER_PAUSE = 256  # structs of a few fields: 0.2 ms
-_NUMBERS_PER_PAUSE = 10_000  # 0.2 ms
 _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
 
 

@@ -13,6 +13,8 @@ from typing import TypeVar
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.message import Message
 
+from .pausing import PausingList, Slices
+
 F = TypeVar("F")
 Buffer = memoryview
 Parts = list[bytes | memoryview]
@@ -26,6 +28,7 @@ LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int
 MAX_ELEMENTS = 1_000_000
 MAX_TAGGED_FIELDS = 10_000
 _COPIED_AT_ONCE = 1 << 20  # bytes; takes 0.5 ms
+_NUMBERS_AT_ONCE = 10_000  # takes 0.2 ms
 # Small structs cover nearly all messages. A peer cannot make this cache grow.
 CACHED = 128
 
@@ -94,6 +97,20 @@ def copied(content: Buffer, pause: Callable[[], object]) -> bytes:
         copy.write(content[start : start + _COPIED_AT_ONCE])
         pause()
     return copy.getvalue()  # the bytes themselves, not another copy
+
+
+def read_numbers(
+    readers: "Cached[Unpack]", size: int, buf: Buffer, pos: int, count: int, slices: Slices
+) -> list[object]:
+    """Return an array of numbers of `size` bytes, with pauses: a million take 0.03 s."""
+    numbers = PausingList[object]((), slices)
+    while count:
+        part = min(count, _NUMBERS_AT_ONCE)
+        numbers.extend(readers[part](buf, pos))
+        pos += part * size
+        count -= part
+        slices.pause()
+    return numbers
 
 
 class Cached(dict[int, F]):

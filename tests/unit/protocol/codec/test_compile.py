@@ -188,6 +188,24 @@ def test_long_bytes_are_copied_in_slices(size: int, version: int) -> None:
     assert len(pauses) == (0 if size <= 1 << 20 else -(-size // (1 << 20)))
 
 
+class Numbers(Message):
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+
+    numbers: list[int32] = []
+    after: int8 = 0
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 10_000, 10_001, 25_000])
+def test_long_arrays_of_numbers_are_decoded_in_slices(count: int, version: int) -> None:
+    sent = Numbers(list(range(-count, 0)), 7)
+    content = encoded(sent, version)
+    pauses: list[None] = []
+    slices = Slices(lambda: pauses.append(None), lambda container: None)
+    assert decode_in_slices(Numbers, version, memoryview(content), 0, len(content), slices) == (sent, len(content))
+    assert len(pauses) == (0 if count <= 16 else -(-count // 10_000))
+
+
 class Batch(Message):
     """Records with both kinds of length."""
 
