@@ -5,8 +5,6 @@ Follows ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, w
 deleted.
 """
 
-from collections.abc import Collection
-
 from sluice.broker.broker import Broker
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
@@ -31,18 +29,15 @@ def handle(ctx: RequestContext, request: api.DescribeLogDirsRequest, broker: Bro
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return failed(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = broker.metadata.topics
-    requested: dict[str, dict[int, None]] = ctx.mapping()
+    requested: dict[str, set[int]] = {}
     if request.topics is None:
-        requested.update((name, dict.fromkeys(range(len(topic.partitions)))) for name, topic in topics.items())
+        requested = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
     for item in request.topics or ():
-        indexes = requested.get(item.topic)
-        if indexes is None:
-            indexes = requested[item.topic] = ctx.mapping()
-        for index in item.partitions:
-            indexes[index] = None
-    described = [
-        _describe(broker.node_id, topics[name], indexes) for name, indexes in requested.items() if name in topics
-    ]
+        topic = topics.get(item.topic)
+        if topic is not None:  # unknown ones are left out at once, as a dict of millions takes 0.05 s to grow
+            indexes = requested.setdefault(topic.name, set())
+            indexes.update(index for index in item.partitions if topic.partition(index) is not None)
+    described = [_describe(broker.node_id, topics[name], indexes) for name, indexes in ctx.array(requested.items())]
     total_bytes, usable_bytes = _space(broker.cluster.logs)
     return api.DescribeLogDirsResponse(
         results=[
@@ -63,7 +58,7 @@ def _space(logs: LogManager) -> tuple[int, int]:
     return budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
 
 
-def _describe(node_id: int, topic: Topic, indexes: Collection[int]) -> api.DescribeLogDirsTopic:
+def _describe(node_id: int, topic: Topic, indexes: set[int]) -> api.DescribeLogDirsTopic:
     return api.DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
