@@ -183,7 +183,7 @@ def _sent(ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest) -> _S
     return _Sent(
         names,
         sum(map(len, ctx.sliced(names))),
-        None if owned is None else [(one.topic_id, one.partitions.copy()) for one in owned],
+        None if owned is None else [(one.topic_id, list(one.partitions)) for one in owned],
     )
 
 
