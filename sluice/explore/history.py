@@ -36,6 +36,8 @@ from sluice.journal_events import (
     TransactionState,
 )
 
+from .injection import numberless
+
 _COMMITS = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 _ASSIGNMENTS = frozenset({"SyncGroup", "ConsumerGroupHeartbeat"})
 _STATES = (GroupState, TransactionState, LeaderChange, BrokerState)
@@ -46,7 +48,7 @@ _NO_PREVIOUS = "its start"
 class Point(NamedTuple):
     """A request, at which a failure can be injected.
 
-    client_id, api: client and API of the request
+    client_id, api: client and API of the request; see `numberless`
     nth: its number among the requests of this client to this API, from 1
     previous: API of the client's previous request
     state: hash of the state of the cluster when it was handled
@@ -98,7 +100,7 @@ class History:
                     self._end(number, found)
 
     def _add_point(self, number: int, found: RequestEntry) -> None:
-        client, api = found.identity.client_id, found.api
+        client, api = numberless(found.identity.client_id), found.api
         self._counts[client, api] += 1
         previous = self._previous.get(client, _NO_PREVIOUS)
         self.points.append(
@@ -108,13 +110,13 @@ class History:
                 self._counts[client, api],
                 previous,
                 self._hash,
-                _needs(found, is_member=client in self._members),
+                _needs(found, is_member=found.identity.client_id in self._members),
                 number + 1,
                 self._at_s(started_ns(self._journal, found)),
             )
         )
         self._previous[client] = api
-        self._add_pairs(client, f"{api} of {client}")
+        self._add_pairs(found.identity.client_id, f"{api} of {client}")
 
     def _end(self, number: int, found: RequestEntry) -> None:
         """Add what a successful request has changed."""

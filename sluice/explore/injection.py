@@ -4,7 +4,9 @@ A failure is placed at a request that an earlier run has sent, so that it hits. 
 the others (events.py) happen while the request is handled.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from glob import escape
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -23,6 +25,8 @@ from . import events, processes
 
 T = TypeVar("T")
 _NO_CLIENT_ID = '""'  # in a text
+_NUMBER = re.compile(r"-\d+\Z")
+_ANY_NUMBER = "-*"
 
 
 class Kind(NamedTuple):
@@ -171,7 +175,7 @@ class Injection(msgspec.Struct, frozen=True, order=True):
     """A failure at a request.
 
     kind: kind of failure, see `KINDS`
-    client_id, api: client and API of the request
+    client_id, api: client and API of the request; see `numberless`
     nth: its number among the requests of this client to this API, from 1
     """
 
@@ -184,9 +188,24 @@ class Injection(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.client_id or _NO_CLIENT_ID} {self.api} {self.nth}"
 
     @property
+    def client_pattern(self) -> str:
+        """The glob pattern of the client id."""
+        if self.client_id.endswith(_ANY_NUMBER):
+            return escape(self.client_id.removesuffix("*")) + "[0-9]*"
+        return escape(self.client_id)
+
+    @property
     def sentence(self) -> str:
         client = self.client_id or "a client without a client id"
         return f"{self.api} request {self.nth} of {client} {KINDS[self.kind].text}"
+
+
+def numberless(client_id: str) -> str:
+    """Return a client id with `*` in place of a number at its end.
+
+    Clients number their default ids through the whole process, so that each run has other ones.
+    """
+    return _NUMBER.sub(_ANY_NUMBER, client_id)
 
 
 def parse(text: str) -> Injection:

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from glob import escape
 from typing import NamedTuple, Protocol, cast
 
 from sluice import testing
@@ -155,8 +154,7 @@ class Run:
         return partial(any, effects)
 
     def _add(self, injection: Injection, action: Action) -> Fault:
-        client_id = escape(injection.client_id)
-        fault = self.add_rule(action, api=injection.api, client_id=client_id, on=[injection.nth])
+        fault = self.add_rule(action, api=injection.api, client_id=injection.client_pattern, on=[injection.nth])
         self._rules.add(fault.id)
         return fault
 

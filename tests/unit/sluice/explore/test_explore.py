@@ -11,6 +11,7 @@ import pytest
 from sluice.client.admin import AdminClient
 from sluice.client.consumer import Consumer
 from sluice.client.errors import KafkaException
+from sluice.client.producer import Producer
 from sluice.errors import ArgumentError, ExploreError, SluiceError
 from sluice.explore import AtLeastOnce, ExactlyOnce, Run, explore, replay
 from sluice.explore.evaluation import in_this_process
@@ -98,6 +99,22 @@ def test_another_order_has_another_outcome() -> None:
     first, second = (execute(consuming(commits_first=False), Schedule(order=order), Options()) for order in (0, 1))
     assert first.error == second.error == ""
     assert [at_s for at_s, _ in first.happened] != [at_s for at_s, _ in second.happened]
+
+
+def test_client_without_an_id_has_the_same_points_in_each_run() -> None:
+    async def program(run: Run) -> None:
+        async with Producer({"bootstrap.servers": run.broker.bootstrap}) as producer:
+            await producer.send("orders", b"0")
+
+    schedule = Schedule((Injection("response-lost", "producer-*", "Produce", 1),))
+
+    def outcome() -> Outcome:
+        return execute(program, schedule, Options())
+
+    first, second = outcome(), outcome()
+    assert [each.client_id for each in first.points] == [each.client_id for each in second.points]
+    assert not first.missed + second.missed  # type: ignore[operator]  # lists
+    assert schedule.injections[0].sentence in [what for _, what in first.happened]
 
 
 def test_failure_without_a_failure_of_the_cluster_is_reported_as_such() -> None:

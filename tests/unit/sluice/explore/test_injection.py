@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.errors import ArgumentError
-from sluice.explore.injection import CHANGES, KINDS, Injection, parse
+from sluice.explore.injection import CHANGES, KINDS, Injection, numberless, parse
 from sluice.protocol.apis import API_KEYS
 
 APIS = {api.name for api in API_KEYS.values()}
@@ -32,6 +32,21 @@ def test_text_of_an_injection(text: str, expected: Injection) -> None:
 def test_wrong_text(text: str, expected: str) -> None:
     with pytest.raises(ArgumentError, match=expected):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "point", "pattern"),
+    [
+        ("producer-12", "producer-*", "producer-[0-9]*"),
+        ("shop", "shop", "shop"),
+        ("shop-1a", "shop-1a", "shop-1a"),
+        ("shop*", "shop*", "shop[*]"),
+        ("", "", ""),
+    ],
+)
+def test_client_ids_without_their_numbers(client_id: str, point: str, pattern: str) -> None:
+    assert numberless(client_id) == point
+    assert Injection("slow", point, "Fetch", 1).client_pattern == pattern
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
