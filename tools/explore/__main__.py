@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 import msgspec
@@ -17,10 +16,10 @@ import msgspec
 from sluice.explore.evaluation import in_this_process
 from sluice.explore.execution import Outcome, Schedule, execute
 from sluice.explore.guided import Guided
-from sluice.explore.injection import Injection, parse
 from sluice.explore.search import Evaluate, Result, search
 
 from .chance import Chance
+from .changes import applied
 from .examples import FINDINGS, Example, Finding, examples, findings, steps_of
 from .history import FINDINGS as FOUND_IN_AIOKAFKA
 
@@ -150,43 +149,11 @@ def _fails_as_committed(example: Example) -> int:
     return execute(example.naive, finding.schedule, example.options).error != finding.error
 
 
-# Kinds of failures with their APIs.
-_Failures = frozenset[tuple[str, str]]
-
-
-class _Avoiding(Guided):
-    """Propose no failures at APIs at which they are known to break the client itself."""
-
-    def __init__(self, known: Sequence[_Failures], first: Outcome, failures: Sequence[str], seed: int) -> None:
-        super().__init__(first, failures, seed)
-        self._known = known
-
-    def propose(self, count: int) -> Sequence[Schedule]:
-        kept: list[Schedule] = []
-        while len(kept) < count:
-            kept += (each for each in super().propose(count - len(kept)) if not self._breaks_client(each))
-        return kept
-
-    def _breaks_client(self, schedule: Schedule) -> bool:
-        return any(_failures(schedule.injections).issuperset(each) for each in self._known)
-
-
-def _failures(injections: Iterable[Injection]) -> _Failures:
-    return frozenset((each.kind, each.api) for each in injections)
-
-
-def _open_defects(client: str) -> list[_Failures]:
-    """Return the failures that find the defects of a client that are not mended."""
-    if client != "aiokafka":
-        return []
-    return [_failures(map(parse, finding.replay)) for finding in FOUND_IN_AIOKAFKA.values() if not finding.mended]
-
-
 def _survive(example: Example, runs: int) -> int:
-    """Search for a failure of the fixed version; return the number of failures."""
+    """Search for a failure of the fixed version, without the open defects of its client; return how many were found."""
     began = time.process_time()
-    strategy = partial(_Avoiding, _open_defects(example.client))
-    result = search(in_this_process(example.fixed, example.options), runs, 0, strategy=strategy)
+    with applied(name for name, finding in FOUND_IN_AIOKAFKA.items() if not finding.mended):
+        result = search(in_this_process(example.fixed, example.options), runs, 0)
     rate = result.runs / (time.process_time() - began)
     print(f"{example}: fixed version, {result.runs} runs, {rate:.0f} per second of processor time", flush=True)
     if result.found is None:

@@ -1,0 +1,72 @@
+"""Changes of the installed aiokafka: each mends a defect that a search has found (history.py), or undoes its fix."""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
+from aiokafka.producer.sender import BaseHandler
+
+
+class Change(NamedTuple):
+    """A change of a method.
+
+    owner, method: what is changed
+    before, after: its text in the installed version, and the other one
+    """
+
+    owner: type
+    method: str
+    before: str
+    after: str
+
+
+# By the names of the findings.
+CHANGES = {
+    "#781": Change(PartitionRecords, "_unpack_records", "_aborted_producers.discard(", "_aborted_producers.remove("),
+    "#983": Change(
+        Fetcher,
+        "_fetch_requests_routine",
+        "contextlib.suppress(asyncio.CancelledError)",
+        "contextlib.nullcontext()",
+    ),
+    "#1134": Change(BaseHandler, "do", "self.handle_error()", "self._default_backoff"),
+    "a reset of positions does not look for the leader": Change(
+        Fetcher,
+        "_update_fetch_positions",
+        'log.error("Failed fetch offsets from %s: %s", node_id, err)',
+        "self._client.force_metadata_update()",
+    ),
+    "send raises KeyError": Change(
+        AIOKafkaClient,
+        "send",
+        "self._conns[(node_id, group)].close(",
+        "if (node_id, group) in self._conns: self._conns[(node_id, group)].close(",
+    ),
+    "stop raises CancelledError": Change(
+        Fetcher, "close", "await x", "with contextlib.suppress(asyncio.CancelledError): await x"
+    ),
+}
+
+
+@contextmanager
+def applied(names: Iterable[str]) -> Iterator[None]:
+    """Apply changes."""
+    with ExitStack() as stack:
+        for name in names:
+            change = CHANGES[name]
+            stack.enter_context(patch.object(change.owner, change.method, _changed(change)))
+        yield
+
+
+def _changed(change: Change) -> Callable[..., Any]:
+    method = getattr(change.owner, change.method)
+    source = textwrap.dedent(inspect.getsource(method))
+    assert source.count(change.before) == 1, "aiokafka has changed"
+    made: dict[str, Any] = {}
+    exec(source.replace(change.before, change.after), method.__globals__, made)
+    return made[change.method]  # type: ignore[no-any-return]
