@@ -44,7 +44,7 @@ def decode_prefix(cls: type[M], version: int) -> PrefixDecoder[M]:
 def encoder(cls: type[M], version: int) -> Encoder[M]:
     """Return `encode(message, parts)`, which appends the encoded message to `parts` in pieces.
 
-    Records are appended by reference: bytes, a memoryview of bytes, or a tuple or list of those.
+    Bytes and records are appended by reference. Records are bytes, a memoryview of bytes, or a tuple or list of those.
     """
     return _function("encode", cls, version)  # type: ignore[return-value]  # generated
 

@@ -188,6 +188,14 @@ def test_long_bytes_are_copied_in_slices(size: int, version: int) -> None:
     assert len(pauses) == (0 if size <= 1 << 20 else -(-size // (1 << 20)))
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_bytes_are_encoded_by_reference(version: int) -> None:
+    content = b"content"
+    parts: list[bytes | memoryview] = []
+    encoder(Content, version)(Content(content), parts)
+    assert any(part is content for part in parts)
+
+
 class Numbers(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
