@@ -8,6 +8,7 @@ without members. An empty group is deleted when its last offset expires.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.controller.broker_node import BrokerNode
@@ -120,11 +121,11 @@ class GroupCoordinator(GroupRuntime):
         commit: Commit,
         retention_time_ms: int = _NO_RETENTION_TIME,
         producer: Producer | None = None,
-    ) -> list[ErrorCode]:
+    ) -> Iterable[ErrorCode]:
         """Commit offsets: with a producer, as a part of its transaction, else restarting a classic member's session."""
         error = self._commit_error(commit)
         if error:
-            return [error] * len(commit.offsets)
+            return repeat(error, len(commit.offsets))
         group = self.groups.get(commit.group_id)
         if producer is None and isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
@@ -132,7 +133,7 @@ class GroupCoordinator(GroupRuntime):
         codes, accepted = self._check_offsets(ctx, commit, expires_ms)
         error = self._write_commits(ctx, commit, accepted, producer or _NO_PRODUCER)
         if error:
-            return [error] * len(codes)
+            return repeat(error, len(codes))
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in accepted.copy():  # which does not pause
             if producer is None:

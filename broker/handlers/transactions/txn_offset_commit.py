@@ -3,6 +3,9 @@
 Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
+from collections.abc import Iterable
+from itertools import repeat
+
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
@@ -45,11 +48,11 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
             )
             for topic, one, _ in accepted
         )
-        codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
+        codes = repeat(error, len(new)) if error else _commit(ctx, broker, request, new)
         for (_, _, result), code in zip(accepted, codes, strict=True):
             loads = code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.version < _LOADING_SINCE
             result.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE if loads else code
-        committed = any(not code for code in codes)
+        committed = any(not result.error_code for _, _, result in accepted)
         return (
             respond_when_replicated(ctx, broker, [request.group_id], build_response)
             if committed
@@ -113,9 +116,9 @@ def _response(topics: Topics[api.TxnOffsetCommitResponsePartition]) -> api.TxnOf
 
 def _commit(
     ctx: RequestContext, broker: Broker, request: api.TxnOffsetCommitRequest, new: list[NewOffset]
-) -> list[ErrorCode]:
+) -> Iterable[ErrorCode]:
     if not new:
-        return []
+        return ()
     commit = Commit(
         request.group_id,
         request.member_id,
