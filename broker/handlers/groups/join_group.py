@@ -45,5 +45,8 @@ def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> Joi
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
     names = names_of(request.protocols)  # pauses
-    request.protocols = request.protocols.copy()  # kept by the group, whose changes must not pause
-    return broker.groups.classic_protocol(request.group_id).join(ctx, request, names)
+    sent = request.protocols
+    request.protocols = sent.copy()  # kept by the group, whose changes must not pause
+    outcome = broker.groups.classic_protocol(request.group_id).join(ctx, request, names)
+    request.protocols = sent  # which is freed in slices
+    return outcome

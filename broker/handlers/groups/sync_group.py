@@ -41,5 +41,8 @@ def _sync(ctx: RequestContext, broker: Broker, request: SyncGroupRequest) -> Syn
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    request.assignments = request.assignments.copy()  # a plain list: the change of the group must not pause
-    return broker.groups.classic_protocol(request.group_id).sync(ctx, request)
+    sent = request.assignments
+    request.assignments = sent.copy()  # a plain list: the change of the group must not pause
+    outcome = broker.groups.classic_protocol(request.group_id).sync(ctx, request)
+    request.assignments = sent  # which is freed in slices
+    return outcome
