@@ -3,8 +3,7 @@
 A broker has one log directory, the only one that is accepted.
 """
 
-from collections.abc import Mapping
-from itertools import groupby
+from collections.abc import Iterable
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
@@ -27,42 +26,43 @@ def handle(
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER):
         return _denied(ctx, request)
     # The last directory for a repeated partition counts.
-    requested: dict[tuple[str, int], str] = ctx.mapping()
+    requested: dict[str, dict[int, str]] = ctx.mapping()
     for directory in request.dirs:
         for topic in directory.topics:
+            paths = requested.get(topic.name)
+            if paths is None:
+                paths = requested[topic.name] = ctx.mapping()
             for index in topic.partitions:
-                requested[topic.name, index] = directory.path
-    codes: dict[tuple[str, int], ErrorCode] = ctx.mapping()
-    for partition, path in requested.items():
-        codes[partition] = _move(ctx, broker, *partition, path)
-    ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
-    return api.AlterReplicaLogDirsResponse(
-        results=[
-            _result(name, {index: codes[name, index] for _, index in partitions})
-            for name, partitions in groupby(ctx.array(sorted(codes)), key=lambda partition: partition[0])
-        ]
-    )
+                paths[index] = directory.path
+    results = []
+    for name in ctx.array(sorted(requested)):
+        paths = requested[name]
+        indexes = ctx.array(sorted(paths))
+        if indexes:
+            moves = ((index, _move(broker, name, index, paths[index])) for index in indexes)
+            results.append(_result(ctx, name, moves))
+    return api.AlterReplicaLogDirsResponse(results=results)
 
 
 def _denied(ctx: RequestContext, request: api.AlterReplicaLogDirsRequest) -> api.AlterReplicaLogDirsResponse:
-    code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     topics = (topic for directory in request.dirs for topic in directory.topics)
     return api.AlterReplicaLogDirsResponse(
-        results=[_result(topic.name, dict.fromkeys(topic.partitions, code)) for topic in topics]
+        results=[_result(ctx, topic.name, ((index, code) for index in topic.partitions)) for topic in topics]
     )
 
 
-def _result(name: str, codes: Mapping[int, ErrorCode]) -> api.AlterReplicaLogDirTopicResult:
-    return api.AlterReplicaLogDirTopicResult(
-        topic_name=name,
-        partitions=[
-            api.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
-            for index, code in codes.items()
-        ],
-    )
+def _result(
+    ctx: RequestContext, name: str, codes: Iterable[tuple[int, ErrorCode]]
+) -> api.AlterReplicaLogDirTopicResult:
+    result = api.AlterReplicaLogDirTopicResult(topic_name=name)
+    for index, code in codes:
+        ctx.error_code = ctx.error_code or code
+        result.partitions.append(api.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return result
 
 
-def _move(ctx: RequestContext, broker: Broker, name: str, index: int, path: str) -> ErrorCode:
+def _move(broker: Broker, name: str, index: int, path: str) -> ErrorCode:
     if len(f"{name}-{index}") > _MAX_NAME_CHARS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != log_dir(broker.cluster.logs):
