@@ -2,15 +2,16 @@
 
 The points of a run are divided by client, API and previous request: those between a Fetch and an OffsetCommit, for
 example. Each kind of failure is first tried at one point of each API, then at other points, in states of the cluster
-that it has not hit yet. Preferred are requests that change something, failures of applications and groups, and kinds of
-failures that led to new states. Most runs have several failures, as the reduction finds the one that matters.
+that it has not hit yet. Preferred are requests that change something, failures of applications and groups, kinds of
+failures that led to new states, and those whose effect differs from that of others at the API and in the run. Most runs
+have several failures, at different requests, as the reduction finds the one that matters.
 
 A run that reached new states is varied: it is repeated up to its last failure, and gets another one after that. Some
 runs have another order of events.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random  # noqa: TID251  (the search's single source of randomness)
 
 import msgspec
@@ -20,8 +21,8 @@ from .history import Point
 from .injection import HEARTBEATS, KINDS, Injection
 
 _MOST_INJECTIONS = 3
-# The numbers of failures of successive runs: several at once hide what one alone does.
-_INJECTIONS = (3, 2, 3, 1)
+# The numbers of failures of successive runs: three cost a sixth more than one, but hide what one alone does.
+_INJECTIONS = (3, 3, 2, 3, 3, 1)
 _ORDERS = 5  # one of so many runs has another order of events
 # Weights of APIs: those with which an application reads, writes and commits. Others have half of a Heartbeat's.
 _APIS = {"Produce": 3.0, "OffsetCommit": 3.0, "TxnOffsetCommit": 3.0, "EndTxn": 3.0, "Fetch": 2.0} | dict.fromkeys(
@@ -32,7 +33,24 @@ _OTHER_API = 0.5
 _KINDS = dict.fromkeys(
     ("kill-after", "cancelled", "paused", "second-instance", "session-expired", "rebalance", "response-lost"), 2.0
 ) | dict.fromkeys(("request-lost", "throttle", "slow", "slow-disk", "clock-jump", "broker-lost"), 0.5)
+# Kinds with similar effects: the end of an application, a loss of its partitions, an unknown outcome of a request,
+# another leader or producer, and a delay.
+_EFFECTS = {
+    kind: number
+    for number, kinds in enumerate(
+        (
+            ("kill-before", "kill-after", "cancelled"),
+            ("paused", "second-instance", "session-expired", "rebalance"),
+            ("response-lost", "request-lost", "broker-killed", "broker-power-lost", "broker-lost"),
+            ("leader-moved", "coordinator-moved", "producer-fenced"),
+            ("stalled", "slow", "slow-disk", "throttle", "clock-jump"),
+        )
+    )
+    for kind in kinds
+}
+_SAME_EFFECT = 0.5  # counts of another kind with the same effect, and weight of a second one in a run
 _PLACE_WEIGHT = 0.3  # of a new place at an API that a failure has hit
+_OTHER_RUNS = 0.25  # share of variations of runs that reached new states
 _NOISE = 2.0  # a random part, of the size of usual weights
 # Several new states of one run are not much more than one.
 _MOST_NEW = 5
@@ -58,7 +76,8 @@ class Guided:
         self._states = {*first.states}
         self._bases = [_Base(Schedule(), _places(first.points), 1)]
         self._number = 0
-        self._uses: Counter[tuple[str, ...]] = Counter()  # of a kind of failure, at an API, place or state
+        # Of a kind of failure at an API, place or state, and of an effect at an API.
+        self._uses: Counter[tuple[str | int, ...]] = Counter()
         self._useless: set[tuple[str, str, str]] = set()  # kinds of failures that did not hit, at an API
         self._gains = dict.fromkeys(failures, 1.0)
 
@@ -85,36 +104,40 @@ class Guided:
         order = self._number if self._number % _ORDERS == 0 else base.schedule.order
         kept = base.schedule.injections
         added: dict[Point, Injection] = {}
-        for _ in range(min(_INJECTIONS[self._number % len(_INJECTIONS)], _MOST_INJECTIONS - len(kept))):
+        for _ in range(min(_INJECTIONS[(self._number - 1) % len(_INJECTIONS)], _MOST_INJECTIONS - len(kept))):
             self._add_injection(base, added)
         if not added:
             return Schedule(kept, self._number)
         return Schedule((*kept, *(added[point] for point in sorted(added, key=lambda each: each.seq))), order)
 
     def _base(self) -> _Base:
-        """Return the first run as often as all others."""
         first, *others = self._bases
-        if not others or self._random.random() < 1 / 2:
+        if not others or self._random.random() >= _OTHER_RUNS:
             return first
         weights = [min(each.new, _MOST_NEW) / (1 + each.uses) for each in others]
         return self._random.choices(others, weights)[0]
 
     def _add_injection(self, base: _Base, added: dict[Point, Injection]) -> None:
-        has_broker = any(each.kind in _OF_BROKERS for each in (*base.schedule.injections, *added.values()))
+        before = [*base.schedule.injections, *added.values()]
+        has_broker = any(each.kind in _OF_BROKERS for each in before)
         candidates = [
             (kind, place)
-            for place in base.places
+            for place, points in base.places.items()
+            # Requests of the start hide what the others do.
+            if not added or (place[1] in _APIS and not added.keys() >= {*points})
             for kind in self._failures
             if self._can_hit(kind, place, base) and not (has_broker and kind in _OF_BROKERS)
         ]
         if not candidates:
             return
-        kind, place = max(candidates, key=lambda each: self._score(*each))
-        points = base.places[place]
+        effects = {_EFFECTS[each.kind] for each in before}
+        kind, place = max(candidates, key=lambda each: self._score(*each, effects))
+        points = [each for each in base.places[place] if each not in added]
         least = min(self._uses[kind, *place, str(each.state)] for each in points)
         point = self._random.choice([each for each in points if self._uses[kind, *place, str(each.state)] == least])
         client_id, api, _ = place
-        self._uses.update([(kind, client_id, api), (kind, *place), (kind, *place, str(point.state))])
+        of_effect = (_EFFECTS[kind], client_id, api)
+        self._uses.update([of_effect, (kind, client_id, api), (kind, *place), (kind, *place, str(point.state))])
         added[point] = Injection(kind, client_id, api, point.nth)
 
     def _can_hit(self, kind: str, place: Place, base: _Base) -> bool:
@@ -123,10 +146,14 @@ class Guided:
             return False
         return not KINDS[kind].needs or KINDS[kind].needs in base.places[place][0].needs
 
-    def _score(self, kind: str, place: Place) -> float:
+    def _score(self, kind: str, place: Place, effects: Collection[int]) -> float:
         client_id, api, _ = place
+        effect = _EFFECTS[kind]
         weight = _APIS.get(api, _OTHER_API) * _KINDS.get(kind, 1.0) * (1 + self._gains[kind])
-        at_api, at_place = self._uses[kind, client_id, api], self._uses[kind, *place]
+        if effect in effects:
+            weight *= _SAME_EFFECT
+        at_api = self._uses[kind, client_id, api] + _SAME_EFFECT * self._uses[effect, client_id, api]
+        at_place = self._uses[kind, *place]
         return weight / (1 + at_api) + weight * _PLACE_WEIGHT / (1 + at_place) + _NOISE * self._random.random()
 
 

@@ -14,8 +14,9 @@ from .guided import Guided
 from .injection import CHANGES, KINDS
 from .reduction import Found, reduced
 
-# Enough for the cores of one machine; in a larger one, what its first runs have reached would guide the others later.
-_GENERATION = 16
+# The first generations are small, as most failures are found soon. The largest is enough for the cores of one machine;
+# in a larger one, what its first runs have reached would guide the others later.
+_FIRST_GENERATION, _LARGEST_GENERATION = 2, 16
 _SHOWN_PAIRS = 5
 
 # Returns outcomes in the order of the schedules; fewer end the search.
@@ -105,7 +106,9 @@ def _first_failure(
     run: Callable[[Sequence[Schedule]], Iterator[tuple[Schedule, Outcome]]],
     runs_left: Callable[[], int],
 ) -> Found | None:
-    while generation := strategy.propose(min(_GENERATION, runs_left())):
+    size = _FIRST_GENERATION
+    while generation := strategy.propose(min(size, runs_left())):
+        size = min(2 * size, _LARGEST_GENERATION)
         read = 0
         for schedule, outcome in run(generation):
             read += 1

@@ -1,5 +1,7 @@
 """The guided strategy, on points without a program."""
 
+import pytest
+
 from sluice.explore.execution import Outcome, Schedule
 from sluice.explore.guided import Guided
 from sluice.explore.history import Point
@@ -51,6 +53,21 @@ def test_one_run_kills_one_broker() -> None:
     first = Outcome("", points=points(*["Produce"] * 9))
     for schedule in Guided(first, ["broker-killed", "broker-lost", "broker-power-lost"], 0).propose(50):
         assert len(schedule.injections) == 1
+
+
+def test_failures_of_a_run_are_at_different_requests() -> None:
+    for schedule in Guided(Outcome("", points=points("Fetch", "Produce")), ["slow", "stalled"], 0).propose(20):
+        apis = [each.api for each in schedule.injections]
+        assert len(apis) == len({*apis})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_failures_of_a_run_have_different_effects(seed: int) -> None:
+    first = Outcome("", points=points(*["Produce"] * 9))
+    (schedule,) = Guided(first, ["kill-after", "cancelled", "paused", "response-lost"], seed).propose(1)
+    kinds = {each.kind for each in schedule.injections}
+    assert len(kinds) == 3
+    assert kinds > {"paused", "response-lost"}
 
 
 def test_run_with_new_states_is_varied_after_its_last_failure() -> None:

@@ -55,6 +55,17 @@ def test_search_ends_after_its_runs_or_with_its_evaluation(runs: int, most: int,
     assert (result.runs, result.found, result.covered) == (expected, None, expected)
 
 
+def test_generations_grow() -> None:
+    evaluate, sizes = evaluating(lambda schedule: False), list[int]()
+
+    def counted(schedules: Sequence[Schedule]) -> Iterator[Outcome]:
+        sizes.append(len(schedules))
+        return evaluate(schedules)
+
+    search(counted, 50, seed=0, failures=["slow"])
+    assert sizes == [1, 2, 4, 8, 16, 16, 3]
+
+
 def test_pairs_of_events_are_counted() -> None:
     result = search(evaluating(lambda schedule: False), 5, seed=0)
     assert (result.orders, result.one_order) == (1, [("c", "d")])
