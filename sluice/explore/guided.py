@@ -131,7 +131,7 @@ class Guided:
         if not candidates:
             return
         effects = {_EFFECTS[each.kind] for each in before}
-        kind, place = max(candidates, key=lambda each: self._score(*each, effects))
+        kind, place = max(candidates, key=lambda each: self._score(each[0], each[1], effects))
         points = [each for each in base.places[place] if each not in added]
         least = min(self._uses[kind, *place, str(each.state)] for each in points)
         point = self._random.choice([each for each in points if self._uses[kind, *place, str(each.state)] == least])

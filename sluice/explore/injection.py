@@ -188,13 +188,6 @@ class Injection(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.client_id or _NO_CLIENT_ID} {self.api} {self.nth}"
 
     @property
-    def client_pattern(self) -> str:
-        """The glob pattern of the client id."""
-        if self.client_id.endswith(_ANY_NUMBER):
-            return escape(self.client_id.removesuffix("*")) + "[0-9]*"
-        return escape(self.client_id)
-
-    @property
     def sentence(self) -> str:
         client = self.client_id or "a client without a client id"
         return f"{self.api} request {self.nth} of {client} {KINDS[self.kind].text}"
@@ -206,6 +199,13 @@ def numberless(client_id: str) -> str:
     Clients number their default ids through the whole process, so that each run has other ones.
     """
     return _NUMBER.sub(_ANY_NUMBER, client_id)
+
+
+def pattern_of(client_id: str) -> str:
+    """Return the glob pattern of an injection's client id."""
+    if client_id.endswith(_ANY_NUMBER):
+        return escape(client_id.removesuffix("*")) + "[0-9]*"
+    return escape(client_id)
 
 
 def parse(text: str) -> Injection:

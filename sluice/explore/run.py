@@ -17,7 +17,7 @@ from sluice.journal_events import Fault as FaultEvent
 from sluice.text.arguments import Count, check_argument
 
 from .events import Hit
-from .injection import KINDS, Calling, Injection, Kind
+from .injection import KINDS, Calling, Injection, Kind, pattern_of
 from .process_loop import ProcessLoop
 from .processes import Application, Processes
 
@@ -154,7 +154,7 @@ class Run:
         return partial(any, effects)
 
     def _add(self, injection: Injection, action: Action) -> Fault:
-        fault = self.add_rule(action, api=injection.api, client_id=injection.client_pattern, on=[injection.nth])
+        fault = self.add_rule(action, api=injection.api, client_id=pattern_of(injection.client_id), on=[injection.nth])
         self._rules.add(fault.id)
         return fault
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.errors import ArgumentError
-from sluice.explore.injection import CHANGES, KINDS, Injection, numberless, parse
+from sluice.explore.injection import CHANGES, KINDS, Injection, numberless, parse, pattern_of
 from sluice.protocol.apis import API_KEYS
 
 APIS = {api.name for api in API_KEYS.values()}
@@ -46,7 +46,7 @@ def test_wrong_text(text: str, expected: str) -> None:
 )
 def test_client_ids_without_their_numbers(client_id: str, point: str, pattern: str) -> None:
     assert numberless(client_id) == point
-    assert Injection("slow", point, "Fetch", 1).client_pattern == pattern
+    assert pattern_of(point) == pattern
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
