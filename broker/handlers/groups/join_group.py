@@ -1,7 +1,7 @@
 """JoinGroup, key 11, versions 0-9. Follows Kafka's GroupCoordinatorService.joinGroup."""
 
 from sluice.broker.broker import Broker
-from sluice.broker.coordinator.group.classic.member import names_of
+from sluice.broker.coordinator.group.classic.member import count_names
 from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -44,7 +44,7 @@ def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> Joi
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
-    names = names_of(request.protocols)  # pauses
+    names = count_names(request.protocols, ctx.kept_mapping())  # pauses
     sent = request.protocols
     request.protocols = sent.copy()  # kept by the group, whose changes must not pause
     outcome = broker.groups.classic_protocol(request.group_id).join(ctx, request, names)

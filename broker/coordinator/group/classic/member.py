@@ -27,7 +27,7 @@ class ClassicMember(msgspec.Struct, eq=False):
 
     def __post_init__(self) -> None:
         if not self.names:
-            self.names = names_of(self.protocols)
+            self.names = count_names(self.protocols, {})
 
     @property
     def is_static(self) -> bool:
@@ -53,9 +53,8 @@ class ClassicMember(msgspec.Struct, eq=False):
             self.session = None
 
 
-def names_of(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str, int]:
-    """Return how often each name occurs; a Counter takes ten times as long for the usual two."""
-    names: dict[str, int] = {}
+def count_names(protocols: Iterable[JoinGroupRequestProtocol], names: dict[str, int]) -> dict[str, int]:
+    """Count each name in `names`, and return it; a Counter takes ten times as long for the usual two."""
     for protocol in protocols:
         names[protocol.name] = names.get(protocol.name, 0) + 1
     return names
