@@ -25,7 +25,7 @@ _FOLDER = _ROOT / ".venv" / "history"
 _CURRENT = "current"
 # kafka-python 2.0.2 is the last version that aiokafka before 0.9 can import.
 _OLD = ("kafka-python==2.0.2",)
-_NEEDS = {"0.7.2": _OLD, "0.8.0": _OLD}
+_NEEDS = {"0.7.2": _OLD, "0.8.0": _OLD, "0.8.1": _OLD}
 _SEARCHED = ("0.7.2", "0.10.0", "0.12.0", _CURRENT)
 # Of the cluster, and ends of processes: what most applications are prepared for.
 _FAILURES = (
