@@ -27,6 +27,7 @@ from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.proxy.discovery import open_proxy
+from sluice.proxy.mutations import MUTATING
 from sluice.proxy.sasl.authentication import CLIENT_ID
 from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.virtual_time.event_loop import VirtualLoop
@@ -53,6 +54,7 @@ _IN_PIECES_BYTES = 48  # the rest follows at once
 _PASSED_ON_S = 0.05
 _PASSED_ON = {IN_PIECES: 0.2, TO_PROXY: 6.0}
 _OPENS_WITHIN_S = 10
+_ASKS_FOR_S = 61  # `default.api.timeout.ms` of the proxy's own requests is 60 s
 _MOST_BROKERS = 100
 _MOST_LINES = 4
 
@@ -292,8 +294,10 @@ class _Bench:
         self.answer = None
         is_forwarded = self.is_reached and (self.kind.passes_sasl or request[0] not in _OF_SASL)
         is_served = client.received or client.is_closed or not is_forwarded
-        if not is_forwarded:  # the proxy itself responds
+        if not is_forwarded:  # the proxy itself responds, or asks the upstream about topics first
             client.transport.abort()
+            if request[0] in MUTATING:  # it is still forwarded, but not during the next input
+                await asyncio.sleep(_ASKS_FOR_S)
         for connection in self.connections.copy():
             if connection.transport is not None and not connection.is_of_proxy:
                 connection.transport.close()
