@@ -96,7 +96,7 @@ class ConsumerGroup:
         # Also after the group has removed this member, so that a transaction that it is in cannot commit offsets.
         self.joined_generation = Generation(instance_id=config.text_or_none("group.instance.id"))
         self._matched_update = -1
-        self._joining: asyncio.Task[Joined] | None = None
+        self._joining: asyncio.Task[Joined | None] | None = None
         self._finding: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
         self._found_for: tuple[frozenset[TopicPartition], Generation] | None = None
         self._committing: set[asyncio.Task[None]] = set()
@@ -140,7 +140,9 @@ class ConsumerGroup:
                 if not await self._is_done(self._joining, deadline_ms):
                     return False
                 joining, self._joining = self._joining, None
-                await self._joined(joining.result())
+                joined = joining.result()
+                if joined is not None:
+                    await self._joined(joined)
         self._commit_by_time(now_ms)
         return await self._find_positions(deadline_ms)
 

@@ -156,20 +156,21 @@ class Membership:
         else:
             self.rejoin("a rebalance")
 
-    async def join(self) -> Joined:
+    async def join(self) -> Joined | None:
+        """Join; return None if the group has removed this member, which loses its partitions before it joins again."""
         self.is_stable = False
         while True:
             try:
-                joined = await self._join_once()
+                return await self._join_once()
             except _RejoinNeededError as error:
                 log.info("joining again", extra={"group": self._coordinator.group_id, "reason": str(error)})
+                if not self._generation.member_id:
+                    return None
             except RetriableException as error:
                 log.info(
                     "joining again after a backoff", extra={"group": self._coordinator.group_id, "reason": str(error)}
                 )
                 await self._coordinator.pause(self._join_backoff.backoff(0))
-            else:
-                return joined
 
     async def leave(self, reason: str, deadline_ms: float = inf) -> None:
         """Leave, unless the member is static. Errors are only logged."""

@@ -147,6 +147,24 @@ class TestMembers:
             await until_assigned(stage.consumer, 4)
             assert [kind for kind, _ in listener.calls] == ["assigned", "lost", "assigned"]
 
+    @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+    async def test_member_that_learns_of_its_removal_when_it_joins_starts_at_committed_offsets(self, api: str) -> None:
+        # As in Kafka's AbstractCoordinator.resetStateAndRejoin. With a position from before, what another member has
+        # committed meanwhile would be processed twice.
+        cooperative: Settings = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 6000}
+        given: Settings = {"group.id": "g", "client.id": "first", "enable.auto.commit": False, **cooperative}
+        async with reading(given, broker_config=FOUR) as stage:
+            listener = RecordingListener()
+            await join(stage.consumer, listener)
+            await stage.deliver(b"a", partition=0)
+            assert await stage.consumer.position(P0) == 1
+            stage.broker.faults.add(Error("UNKNOWN_MEMBER_ID"), api=api, client_id="first", times=1)
+            async with polling(stage, partition_assignment_strategy="cooperative-sticky", session_timeout_ms=6000):
+                await until_assigned(stage.consumer, 2)
+            await until_assigned(stage.consumer, 4)
+            assert ("lost", {0, 1, 2, 3}) in listener.calls
+            assert [each.value for each in await stage.consumer.poll(1000)] == [b"a"]
+
     async def test_removed_member_cannot_commit_offsets_in_a_transaction(self) -> None:
         config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
         async with reading(config, broker_config=FOUR) as stage:

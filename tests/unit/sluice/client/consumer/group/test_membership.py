@@ -57,7 +57,9 @@ class Member:
 
     async def join(self) -> Joined:
         self.heartbeats.polled(self.stage.client.clock.monotonic_ms())
-        return await self.membership.join()
+        while (result := await self.membership.join()) is None:
+            assert self.membership.has_no_generation
+        return result
 
     async def beat(self, ms: float) -> None:
         """Send heartbeats for this time."""
