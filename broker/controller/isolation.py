@@ -8,7 +8,7 @@ The broker keeps its leaderships and its metadata. As with a real broker:
 - requests for the controller wait (forwarding.py)
 
 A partition that the broker leads is the cluster's own object until the cluster elects another leader. Then the broker
-gets a copy with an `IsolatedLog`: the committed records, then its own, in memory.
+gets a copy with an `IsolatedLog`: the committed records, then its own, in memory, and the producers as they were then.
 """
 
 from collections.abc import Mapping
@@ -38,6 +38,7 @@ class IsolatedLog(PartitionLog):
         self.has_followers = True
         for epoch, start_offset in log._epochs:
             self._epochs.assign(epoch, start_offset)
+        self._producers.restore(((producer_id, entry.copy()) for producer_id, entry in log.producers), ())
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
         if not self.log_start_offset <= offset <= self.log_end_offset:

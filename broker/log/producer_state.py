@@ -146,6 +146,11 @@ class ProducerEntry:
             self.epoch = epoch
             self.batches.clear()
 
+    def copy(self) -> "ProducerEntry":
+        entry = ProducerEntry()
+        vars(entry).update(vars(self), batches=self.batches.copy())
+        return entry
+
 
 class ProducerState:
     def __init__(self, partition: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from sluice.broker.controller.isolation import IsolatedLog, IsolatedMetadata
 from sluice.broker.log.log_results import TimestampOffset
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
@@ -29,6 +30,21 @@ def test_appends_after_the_divergence_are_not_readable() -> None:
     assert (result.error_code, result.base_offset) == (ErrorCode.NONE, 3)
     assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (4, 3, 3)
     assert log.read(3, 1 << 20, log.high_watermark, min_one_batch=True).size == 0
+
+
+def test_batch_of_a_producer_from_before_the_divergence_is_a_duplicate() -> None:
+    def append(log: PartitionLog, sequence: int) -> tuple[int, int]:
+        data = batch(b"%d" % sequence, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        result = log.append(memoryview(bytearray(data)), WALL_START_MS, 0)
+        return result.error_code, result.base_offset
+
+    committed = VirtualBroker().topic().partitions[0].log
+    before = [append(committed, sequence) for sequence in range(2)]
+    log = IsolatedLog(committed)
+    assert append(log, 2) == append(committed, 2) == (ErrorCode.NONE, 2)
+    assert [append(log, sequence) for sequence in range(2)] == before == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 1)]
+    assert append(log, 5)[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(committed, 3) == (ErrorCode.NONE, 3)  # has a state of its own
 
 
 def test_committed_records_are_readable() -> None:
