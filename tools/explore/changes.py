@@ -67,6 +67,6 @@ def _changed(change: Change) -> Callable[..., Any]:
     method = getattr(change.owner, change.method)
     source = textwrap.dedent(inspect.getsource(method))
     assert source.count(change.before) == 1, "aiokafka has changed"
-    made: dict[str, Any] = {}
+    made: dict[str, Callable[..., Any]] = {}
     exec(source.replace(change.before, change.after), method.__globals__, made)
-    return made[change.method]  # type: ignore[no-any-return]
+    return made[change.method]
