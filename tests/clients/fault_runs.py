@@ -234,7 +234,7 @@ def _run(
     for _ in range(BEFORE):
         assert producing.send(), notes.errors
     _wait(lambda: consuming.has_read(producing.acknowledged))
-    assert notes.errors == set()
+    assert notes.errors == set(), notes.errors
     began = monotonic()
     rule = {**case.rule, "during": case.lasts_s * 1000} if case.lasts_s else case.rule
     if case.also is not None:

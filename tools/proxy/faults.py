@@ -1,7 +1,8 @@
 """The campaign `proxy-faults`: every fault that a proxy supports, with the Python clients, which react as to a broker.
 
 The cases and their expected results are those of `tests/clients/fault_cases.py`. The brokers behind the proxy are ours,
-or with --upstream one broker of Apache Kafka, for the cases with one broker.
+or with --upstream one broker of Apache Kafka, for the cases with one broker; some sessions are short, so it needs
+`group.min.session.timeout.ms=100`.
 """
 
 import argparse
