@@ -122,9 +122,42 @@ def _classic(session: Session, group: str, *, instance: str | None = None) -> Wh
     return who
 
 
+def _leave(session: Session, group: str, *members: str) -> None:
+    leaving = request("LeaveGroup", group_id=group, members=[{"member_id": one} for one in members])
+    session.request(leaving, _LEAVE_VERSION)
+
+
+def _rebalancing(session: Session, group: str) -> tuple[Who, str]:
+    """Return the member of a classic group that has to rejoin, and the one that waits for it."""
+    who = _classic(session, group)
+    second = _pending(session, group)
+    session.send(_joining(group, second), _JOIN_VERSION, client_id=f"{group}-waits")
+    described = request("DescribeGroups", groups=[group])
+    until(lambda: session.request(described, 5), lambda one: one.groups[0].group_state == "PreparingRebalance")
+    return who, second
+
+
+def _pending(session: Session, group: str) -> str:
+    """Return the id of a new member that has not joined yet."""
+    member: str = session.request(_joining(group), _JOIN_VERSION).member_id
+    return member
+
+
+def _preparing(session: Session, group: str) -> Who:
+    return _rebalancing(session, group)[0]
+
+
+def _left_during_rebalance(session: Session, group: str) -> Who:
+    """Return the pending member of a classic group whose members have left while they rejoined."""
+    who, second = _rebalancing(session, group)
+    third = _pending(session, group)
+    _leave(session, group, who.member, second)
+    return Who(group, third, 1)
+
+
 def _empty(session: Session, group: str) -> Who:
     who = _classic(session, group)
-    session.request(request("LeaveGroup", group_id=group, members=[{"member_id": who.member}]), _LEAVE_VERSION)
+    _leave(session, group, who.member)
     return who
 
 
@@ -190,6 +223,8 @@ STATES: dict[str, State] = {
     "waiting": _joined,
     "classic": _classic,
     "static": partial(_classic, instance="instance"),
+    "rebalancing": _preparing,
+    "only pending": _left_during_rebalance,
     "consumer": _consumer,
     "static consumer": partial(_consumer, instance="instance"),
     "away": _away,

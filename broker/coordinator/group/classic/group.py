@@ -218,6 +218,8 @@ class ClassicGroup(msgspec.Struct, eq=False):
     def supports(self, protocol_type: str, names: Mapping[str, int]) -> bool:
         if self.is_empty:
             return bool(protocol_type and names)
+        if not self.members:  # all have left during a rebalance, which waits for members that are pending
+            return protocol_type == self.protocol_type and bool(names)
         fewer: Mapping[str, int] = min(names, self._supporters, key=len)
         return protocol_type == self.protocol_type and any(name in names and self._is_common(name) for name in fewer)
 
