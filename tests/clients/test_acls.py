@@ -206,26 +206,26 @@ def code_of(error: BaseException) -> int:
 TOPIC, GROUP, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
 
 
-@pytest.mark.parametrize(
-    ("attempt", "resource_type", "code", "line"),
-    [
-        pytest.param(aiokafka_write, TOPIC, 29, "WRITE Topic", id="aiokafka writes"),
-        pytest.param(aiokafka_read, TOPIC, 29, "READ Topic", id="aiokafka reads"),
-        pytest.param(aiokafka_join, GROUP, 30, "READ Group", id="aiokafka joins"),
-        pytest.param(aiokafka_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId", id="aiokafka transacts"),
-        pytest.param(aiokafka_create, TOPIC, 29, "CREATE Topic", id="aiokafka creates"),
-        pytest.param(kafka_python_write, TOPIC, 29, "WRITE Topic", id="kafka-python writes"),
-        pytest.param(kafka_python_read, TOPIC, 29, "READ Topic", id="kafka-python reads"),
-        pytest.param(kafka_python_join, GROUP, 30, "READ Group", id="kafka-python joins"),
-        pytest.param(kafka_python_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId", id="kafka-python transacts"),
-        pytest.param(kafka_python_create, TOPIC, 29, "CREATE Topic", id="kafka-python creates"),
-        pytest.param(confluent_write, TOPIC, 29, "WRITE Topic", id="confluent-kafka writes"),
-        pytest.param(confluent_read, TOPIC, 29, "READ Topic", id="confluent-kafka reads"),
-        pytest.param(confluent_join, GROUP, 30, "READ Group", id="confluent-kafka joins"),
-        pytest.param(confluent_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId", id="confluent-kafka transacts"),
-        pytest.param(confluent_create, TOPIC, 29, "CREATE Topic", id="confluent-kafka creates"),
-    ],
-)
+ATTEMPTS = {
+    "aiokafka writes": (aiokafka_write, TOPIC, 29, "WRITE Topic"),
+    "aiokafka reads": (aiokafka_read, TOPIC, 29, "READ Topic"),
+    "aiokafka joins": (aiokafka_join, GROUP, 30, "READ Group"),
+    "aiokafka transacts": (aiokafka_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId"),
+    "aiokafka creates": (aiokafka_create, TOPIC, 29, "CREATE Topic"),
+    "kafka-python writes": (kafka_python_write, TOPIC, 29, "WRITE Topic"),
+    "kafka-python reads": (kafka_python_read, TOPIC, 29, "READ Topic"),
+    "kafka-python joins": (kafka_python_join, GROUP, 30, "READ Group"),
+    "kafka-python transacts": (kafka_python_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId"),
+    "kafka-python creates": (kafka_python_create, TOPIC, 29, "CREATE Topic"),
+    "confluent-kafka writes": (confluent_write, TOPIC, 29, "WRITE Topic"),
+    "confluent-kafka reads": (confluent_read, TOPIC, 29, "READ Topic"),
+    "confluent-kafka joins": (confluent_join, GROUP, 30, "READ Group"),
+    "confluent-kafka transacts": (confluent_transact, TRANSACTIONAL_ID, 53, "WRITE TransactionalId"),
+    "confluent-kafka creates": (confluent_create, TOPIC, 29, "CREATE Topic"),
+}
+
+
+@pytest.mark.parametrize(("attempt", "resource_type", "code", "line"), ATTEMPTS.values(), ids=ATTEMPTS)
 def test_missing_permission_is_reported_and_logged_once(
     secured: BrokerProcess, topic: str, attempt: Attempt, resource_type: ResourceType, code: int, line: str
 ) -> None:

@@ -110,14 +110,10 @@ def read_aiokafka(bootstrap: str) -> list[Row]:
     return asyncio.run(read())
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        pytest.param(read_confluent, id="confluent-kafka"),
-        pytest.param(read_kafka_python, id="kafka-python"),
-        pytest.param(read_aiokafka, id="aiokafka"),
-    ],
-)
+READERS = {"confluent-kafka": read_confluent, "kafka-python": read_kafka_python, "aiokafka": read_aiokafka}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_compacted_table_is_read_with(read: Callable[[str], list[Row]], bootstrap: str) -> None:
     rows = read(bootstrap)
     assert len(rows) == KEYS

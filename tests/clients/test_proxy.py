@@ -57,19 +57,19 @@ def _address(host: str, port: int, *, is_compact: bool = False) -> bytes:
     return b"\0\0\0\1" + size + host.encode() + port.to_bytes(4) + b"\0"
 
 
-@pytest.mark.parametrize(
-    ("data", "leaks"),
-    [
-        pytest.param(_address(RELAY_HOST, 19093), 0, id="the proxy's address"),
-        pytest.param(_address(RELAY_HOST, 19093, is_compact=True), 0, id="the proxy's address, compact"),
-        pytest.param(_address(UPSTREAM_HOST, 19093), 1, id="the upstream's host"),
-        pytest.param(_address(UPSTREAM_HOST, 9092, is_compact=True), 1, id="the upstream's host, compact"),
-        pytest.param(_address(RELAY_HOST, 9092), 1, id="the upstream's port"),
-        pytest.param(_address(RELAY_HOST, 9092, is_compact=True), 1, id="the upstream's port, compact"),
-        pytest.param(f"upstream {UPSTREAM_HOST}:9092 is down".encode(), 1, id="an address in an error message"),
-        pytest.param(f"PLAINTEXT://{UPSTREAM_HOST}:9092".encode(), 0, id="the value of a config"),
-    ],
-)
+LEAKS = {
+    "the proxy's address": (_address(RELAY_HOST, 19093), 0),
+    "the proxy's address, compact": (_address(RELAY_HOST, 19093, is_compact=True), 0),
+    "the upstream's host": (_address(UPSTREAM_HOST, 19093), 1),
+    "the upstream's host, compact": (_address(UPSTREAM_HOST, 9092, is_compact=True), 1),
+    "the upstream's port": (_address(RELAY_HOST, 9092), 1),
+    "the upstream's port, compact": (_address(RELAY_HOST, 9092, is_compact=True), 1),
+    "an address in an error message": (f"upstream {UPSTREAM_HOST}:9092 is down".encode(), 1),
+    "the value of a config": (f"PLAINTEXT://{UPSTREAM_HOST}:9092".encode(), 0),
+}
+
+
+@pytest.mark.parametrize(("data", "leaks"), LEAKS.values(), ids=LEAKS)
 def test_leaked_address_is_found(data: bytes, leaks: int) -> None:
     assert len(Leaks(UPSTREAM_HOST, RELAY_HOST, [19093]).find(b"before" + data + b"after")) == leaks
 

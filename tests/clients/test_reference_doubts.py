@@ -63,13 +63,10 @@ class TestBatchWrittenButRejectedOnRetry:
         assert await committed(place, 2) == [b"1", b"2"]
 
 
-@pytest.mark.parametrize(
-    ("end", "expected"),
-    [
-        pytest.param(Producer.commit_transaction, [b"1", b"3"], id="commit"),
-        pytest.param(Producer.abort_transaction, [b"3"], id="abort"),
-    ],
-)
+ENDS = {"commit": (Producer.commit_transaction, [b"1", b"3"]), "abort": (Producer.abort_transaction, [b"3"])}
+
+
+@pytest.mark.parametrize(("end", "expected"), ENDS.values(), ids=ENDS)
 async def test_end_without_a_response_ends_only_its_own_transaction(
     place: Place, end: Callable[[Producer], Awaitable[None]], expected: list[bytes]
 ) -> None:

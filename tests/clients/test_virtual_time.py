@@ -200,12 +200,9 @@ async def partitioned(seconds: float) -> tuple[str, float]:
             return failed, round(waited_s)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        pytest.param(10, ("", 10), id="short, survived"),
-        pytest.param(600, ("RequestTimedOutError", 30), id="long, times out"),
-    ],
-)
+PARTITIONED_S = {"short, survived": (10, ("", 10)), "long, times out": (600, ("RequestTimedOutError", 30))}
+
+
+@pytest.mark.parametrize(("seconds", "expected"), PARTITIONED_S.values(), ids=PARTITIONED_S)
 def test_network_partition(seconds: float, expected: tuple[str, int]) -> None:
     assert testing.run(partitioned(seconds)) == expected

@@ -55,9 +55,10 @@ def test_citation_is_complete_once_and_abbreviated_afterwards() -> None:
     assert said.endswith(f"]({citation.source})")
 
 
-@pytest.mark.parametrize(
-    ("versions", "heads"), [(["1", ""], "| a | b |"), (["1", "2"], "| a 1 | a 2 |")], ids=["apart", "two of one name"]
-)
+VERSIONS = {"apart": (["1", ""], "| a | b |"), "two of one name": (["1", "2"], "| a 1 | a 2 |")}
+
+
+@pytest.mark.parametrize(("versions", "heads"), VERSIONS.values(), ids=VERSIONS)
 def test_versions_appear_in_the_matrix_only_to_distinguish_clients(versions: list[str], heads: str) -> None:
     names = ["a", "b"] if versions[1] == "" else ["a", "a"]
     page = matrix(

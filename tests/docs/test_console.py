@@ -39,16 +39,16 @@ def test_output_without_a_command_is_rejected() -> None:
         commands(page("a"))
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed", "is_match"),
-    [
-        pytest.param("a\nb", "a  \nb\n", True, id="same except for blanks at the ends of lines"),
-        pytest.param("a...c", "a\nb\nc", True, id="three dots match anything"),
-        pytest.param("...\nb", "a\nb\nc", False, id="extra output after the last line"),
-        pytest.param("", "a", False, id="output that is not shown"),
-        pytest.param("a.b", "a+b", False, id="single dots are literal"),
-    ],
-)
+OUTPUTS = {
+    "same except for blanks at the ends of lines": ("a\nb", "a  \nb\n", True),
+    "three dots match anything": ("a...c", "a\nb\nc", True),
+    "extra output after the last line": ("...\nb", "a\nb\nc", False),
+    "output that is not shown": ("", "a", False),
+    "single dots are literal": ("a.b", "a+b", False),
+}
+
+
+@pytest.mark.parametrize(("expected", "printed", "is_match"), OUTPUTS.values(), ids=OUTPUTS)
 def test_output_matches(expected: str, printed: str, is_match: bool) -> None:
     assert matches(expected, printed) is is_match
 

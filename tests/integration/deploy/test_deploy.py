@@ -137,17 +137,17 @@ def _name(requirement: str) -> str:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-@pytest.mark.parametrize(
-    ("lock_name", "extras"),
-    [
-        pytest.param("requirements/dev.lock", {"demo", "dev"}, id="for development"),
-        pytest.param("requirements/dist.lock", {"dist"}, id="for a release"),
-        pytest.param("requirements/docs.lock", {"docs"}, id="for the documentation"),
-        pytest.param("requirements/fuzz.lock", {"fuzz"}, id="for fuzzing"),
-        pytest.param("requirements/mutation.lock", {"mutation"}, id="for the mutation check"),
-        pytest.param("requirements/spark.lock", {"spark"}, id="for Spark"),
-    ],
-)
+LOCKS = {
+    "for development": ("requirements/dev.lock", {"demo", "dev"}),
+    "for a release": ("requirements/dist.lock", {"dist"}),
+    "for the documentation": ("requirements/docs.lock", {"docs"}),
+    "for fuzzing": ("requirements/fuzz.lock", {"fuzz"}),
+    "for the mutation check": ("requirements/mutation.lock", {"mutation"}),
+    "for Spark": ("requirements/spark.lock", {"spark"}),
+}
+
+
+@pytest.mark.parametrize(("lock_name", "extras"), LOCKS.values(), ids=LOCKS)
 def test_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extras: set[str]) -> None:
     lock = (ROOT / lock_name).read_text()
     assert "://" not in lock

@@ -51,15 +51,15 @@ def test_grafana_has_the_datasource_of_the_dashboard() -> None:
     assert source["url"] == "http://prometheus:9090"
 
 
+PROMTOOL_COMMANDS = {
+    "alert rules are valid": ["check", "rules", "alerts.yml"],
+    "alert rules fire only when expected": ["test", "rules", "alerts.test.yml"],
+    "configuration is valid": ["check", "config", "--syntax-only", "prometheus.yml"],
+}
+
+
 @pytest.mark.skipif(not is_there("promtool"), reason=MISSING)
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(["check", "rules", "alerts.yml"], id="alert rules are valid"),
-        pytest.param(["test", "rules", "alerts.test.yml"], id="alert rules fire only when expected"),
-        pytest.param(["check", "config", "--syntax-only", "prometheus.yml"], id="configuration is valid"),
-    ],
-)
+@pytest.mark.parametrize("words", PROMTOOL_COMMANDS.values(), ids=PROMTOOL_COMMANDS)
 def test_promtool_accepts_the_files(words: list[str]) -> None:
     result = subprocess.run(["promtool", *words], cwd=DEPLOY, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -34,14 +34,14 @@ def test_documentation_names_campaigns_of_the_table() -> None:
     assert named - {"NAME"} <= CAMPAIGNS.keys()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "printed", "exit_code"),
-    [
-        pytest.param([], "by default\n", 0, id="default"),
-        pytest.param(["--option", "two words"], "--option two words\n", 0, id="arguments replace the default"),
-        pytest.param(["fail"], "fail\n", 3, id="exit code of the first command that fails"),
-    ],
-)
+RUNS = {
+    "default": ([], "by default\n", 0),
+    "arguments replace the default": (["--option", "two words"], "--option two words\n", 0),
+    "exit code of the first command that fails": (["fail"], "fail\n", 3),
+}
+
+
+@pytest.mark.parametrize(("arguments", "printed", "exit_code"), RUNS.values(), ids=RUNS)
 def test_run_passes_arguments_and_returns_the_exit_code(
     arguments: list[str],
     printed: str,

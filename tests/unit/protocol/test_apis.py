@@ -15,14 +15,14 @@ def test_keys_are_in_order() -> None:
     assert list(API_KEYS) == sorted(API_KEYS)
 
 
-@pytest.mark.parametrize(
-    ("key", "version", "request_header", "response_header"),
-    [
-        pytest.param(ApiKey.PRODUCE, 8, 1, 0, id="the last classic version"),
-        pytest.param(ApiKey.PRODUCE, 9, 2, 1, id="the first flexible version"),
-        pytest.param(ApiKey.API_VERSIONS, 4, 2, 0, id="an ApiVersions response, which any client must read"),
-    ],
-)
+HEADERS = {
+    "the last classic version": (ApiKey.PRODUCE, 8, 1, 0),
+    "the first flexible version": (ApiKey.PRODUCE, 9, 2, 1),
+    "an ApiVersions response, which any client must read": (ApiKey.API_VERSIONS, 4, 2, 0),
+}
+
+
+@pytest.mark.parametrize(("key", "version", "request_header", "response_header"), HEADERS.values(), ids=HEADERS)
 def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
     api = API_KEYS[key]
     assert api.request_header_version(version) == request_header

@@ -142,28 +142,23 @@ def test_entities_of_a_request(request_: Message, expected: Found) -> None:
     assert (list(partitions), list(groups), list(transactional_ids)) == expected
 
 
-@pytest.mark.parametrize(
-    ("request_", "version", "expected"),
-    [
-        pytest.param(request("Metadata", topics=None), 1, True, id="Metadata v1, null"),
-        pytest.param(request("Metadata", topics=[]), 1, False, id="Metadata v1, empty"),
-        pytest.param(request("Metadata", topics=[]), 0, True, id="Metadata v0, empty"),
-        pytest.param(request("Metadata", topics=[{"name": "t"}]), 0, False, id="Metadata v0, one"),
-        pytest.param(request("DescribeTopicPartitions"), 0, True, id="DescribeTopicPartitions, empty"),
-        pytest.param(request("DescribeLogDirs", topics=None), 1, True, id="DescribeLogDirs, null"),
-        pytest.param(request("DescribeLogDirs", topics=[]), 1, False, id="DescribeLogDirs, empty"),
-        pytest.param(request("ElectLeaders", topic_partitions=None), 2, True, id="ElectLeaders, null"),
-        pytest.param(request("ListPartitionReassignments"), 0, True, id="ListPartitionReassignments, null"),
-        pytest.param(request("OffsetFetch", topics=None), 5, True, id="OffsetFetch v5, null"),
-        pytest.param(
-            request("OffsetFetch", groups=[{}, {"topics": None}]),
-            8,
-            True,
-            id="OffsetFetch v8, null in one of two groups",
-        ),
-        pytest.param(request("ConsumerGroupHeartbeat"), 0, False, id="ConsumerGroupHeartbeat, null means unchanged"),
-    ],
-)
+ALL_TOPICS = {
+    "Metadata v1, null": (request("Metadata", topics=None), 1, True),
+    "Metadata v1, empty": (request("Metadata", topics=[]), 1, False),
+    "Metadata v0, empty": (request("Metadata", topics=[]), 0, True),
+    "Metadata v0, one": (request("Metadata", topics=[{"name": "t"}]), 0, False),
+    "DescribeTopicPartitions, empty": (request("DescribeTopicPartitions"), 0, True),
+    "DescribeLogDirs, null": (request("DescribeLogDirs", topics=None), 1, True),
+    "DescribeLogDirs, empty": (request("DescribeLogDirs", topics=[]), 1, False),
+    "ElectLeaders, null": (request("ElectLeaders", topic_partitions=None), 2, True),
+    "ListPartitionReassignments, null": (request("ListPartitionReassignments"), 0, True),
+    "OffsetFetch v5, null": (request("OffsetFetch", topics=None), 5, True),
+    "OffsetFetch v8, null in one of two groups": (request("OffsetFetch", groups=[{}, {"topics": None}]), 8, True),
+    "ConsumerGroupHeartbeat, null means unchanged": (request("ConsumerGroupHeartbeat"), 0, False),
+}
+
+
+@pytest.mark.parametrize(("request_", "version", "expected"), ALL_TOPICS.values(), ids=ALL_TOPICS)
 def test_request_for_all_topics(request_: Message, version: int, expected: bool) -> None:
     assert all_topics_selector(api_of(type(request_)).key)(request_, version) == expected
 

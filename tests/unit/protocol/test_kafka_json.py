@@ -29,9 +29,10 @@ def test_only_fields_of_the_version_and_set_tagged_fields_are_shown() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "records", [b"\0\1\2", memoryview(b"\0\1\2"), (b"\0", b"\1\2")], ids=["bytes", "view", "segments"]
-)
+BUFFERS = {"bytes": b"\0\1\2", "view": memoryview(b"\0\1\2"), "segments": (b"\0", b"\1\2")}
+
+
+@pytest.mark.parametrize("records", BUFFERS.values(), ids=BUFFERS)
 def test_records_are_base64_for_any_buffer_type(records: bytes) -> None:
     response = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=records)])])
     form = to_json(response, 13)

@@ -78,14 +78,14 @@ class Counts(DelayedOperation):
         pass
 
 
-@pytest.mark.parametrize(
-    ("at_try", "completed", "watched_at_tries", "watched", "delayed"),
-    [
-        pytest.param(1, True, [0], 0, 0, id="ready at the first try: neither watched nor delayed"),
-        pytest.param(2, True, [0, 2], 2, 0, id="ready at the second try: its watch entries linger"),
-        pytest.param(3, False, [0, 2], 2, 1, id="not ready: watched under both keys and delayed"),
-    ],
-)
+TRIES = {
+    "ready at the first try: neither watched nor delayed": (1, True, [0], 0, 0),
+    "ready at the second try: its watch entries linger": (2, True, [0, 2], 2, 0),
+    "not ready: watched under both keys and delayed": (3, False, [0, 2], 2, 1),
+}
+
+
+@pytest.mark.parametrize(("at_try", "completed", "watched_at_tries", "watched", "delayed"), TRIES.values(), ids=TRIES)
 def test_operation_is_tried_watched_and_tried_again(
     at_try: int, completed: bool, watched_at_tries: list[int], watched: int, delayed: int
 ) -> None:
@@ -182,15 +182,13 @@ def test_purgatories_share_a_timer_and_count_separately(room: Room) -> None:
     assert (other.delayed, other.expirations) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    "wait_again",
-    [
-        pytest.param(lambda purgatory, operation: purgatory.delay(operation), id="delayed again"),
-        pytest.param(
-            lambda purgatory, operation: purgatory.try_complete_else_watch(operation, ["a"]), id="watched again"
-        ),
-    ],
-)
+WAITS_AGAIN = {
+    "delayed again": lambda purgatory, operation: purgatory.delay(operation),
+    "watched again": lambda purgatory, operation: purgatory.try_complete_else_watch(operation, ["a"]),
+}
+
+
+@pytest.mark.parametrize("wait_again", WAITS_AGAIN.values(), ids=WAITS_AGAIN)
 def test_operation_is_delayed_only_once(
     room: Room, wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object]
 ) -> None:

@@ -53,20 +53,20 @@ def test_task_is_due_in_its_millisecond_not_before(start_ms: int, delay_ms: int)
     assert wheel.next_expiration_ms() is None
 
 
-@pytest.mark.parametrize(
-    ("deadline_ms", "expiration_ms"),
-    [(10.0, 10), (10.001, 11), (10.999, 11)],
-    ids=["whole", "just after", "just before"],
-)
+FRACTIONS = {"whole": (10.0, 10), "just after": (10.001, 11), "just before": (10.999, 11)}
+
+
+@pytest.mark.parametrize(("deadline_ms", "expiration_ms"), FRACTIONS.values(), ids=FRACTIONS)
 def test_fractional_deadline_is_rounded_up(wheel: TimingWheel, deadline_ms: float, expiration_ms: int) -> None:
     assert wheel.add(Task(deadline_ms, "it")) == expiration_ms
     assert names_due(wheel, expiration_ms - 1) == []
     assert names_due(wheel, expiration_ms) == ["it"]
 
 
-@pytest.mark.parametrize(
-    "deadline_ms", [500.0, 499.5, 0.0, -1e6], ids=["now", "a moment ago", "at the start", "negative"]
-)
+PAST_DEADLINES = {"now": 500.0, "a moment ago": 499.5, "at the start": 0.0, "negative": -1e6}
+
+
+@pytest.mark.parametrize("deadline_ms", PAST_DEADLINES.values(), ids=PAST_DEADLINES)
 def test_past_deadline_is_due_at_the_next_advance_by_0(deadline_ms: float) -> None:
     wheel = TimingWheel(500)
     assert wheel.add(Task(deadline_ms, "it")) == 500
@@ -142,11 +142,15 @@ def test_cancelled_task_does_not_delay_its_neighbours(wheel: TimingWheel) -> Non
     assert (task._before, task._after) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("delay_ms", "most_steps"),
-    [(200, 1), (30_000, 2), (HOUR_MS, 3), (30 * DAY_MS, 4)],
-    ids=["within the first wheel", "30 s", "an hour", "30 days"],
-)
+EMPTY_BUCKETS = {
+    "within the first wheel": (200, 1),
+    "30 s": (30_000, 2),
+    "an hour": (HOUR_MS, 3),
+    "30 days": (30 * DAY_MS, 4),
+}
+
+
+@pytest.mark.parametrize(("delay_ms", "most_steps"), EMPTY_BUCKETS.values(), ids=EMPTY_BUCKETS)
 def test_empty_buckets_are_skipped(wheel: TimingWheel, delay_ms: int, most_steps: int) -> None:
     wheel.add(Task(delay_ms))
     steps = 0

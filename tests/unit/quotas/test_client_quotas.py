@@ -160,22 +160,22 @@ SET: list[Entity] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("exact", "specified", "strict", "found"),
-    [
-        pytest.param({}, [], False, [0, 1, 2, 3, 4], id="empty filter returns everything"),
-        pytest.param({}, [], True, [], id="strict empty filter returns nothing"),
-        pytest.param(ALICE, [], False, [0, 1, 2], id="a user with any client id"),
-        pytest.param(ALICE, [], True, [0], id="a user, strict"),
-        pytest.param({"user": None}, [], False, [3], id="the default user"),
-        pytest.param({}, ["user"], False, [0, 1, 2, 3], id="any user, including the default"),
-        pytest.param({}, ["user"], True, [0, 3], id="any user, strict"),
-        pytest.param({"user": "alice", "client-id": None}, [], True, [2], id="a user and the default client id"),
-        pytest.param({"client-id": "c"}, ["user"], True, [1], id="any user of one client id"),
-        pytest.param({"user": "bob"}, [], False, [], id="a user without quotas"),
-        pytest.param({}, ["ip"], False, [], id="any address"),
-    ],
-)
+FILTERS = {
+    "empty filter returns everything": ({}, [], False, [0, 1, 2, 3, 4]),
+    "strict empty filter returns nothing": ({}, [], True, []),
+    "a user with any client id": (ALICE, [], False, [0, 1, 2]),
+    "a user, strict": (ALICE, [], True, [0]),
+    "the default user": ({"user": None}, [], False, [3]),
+    "any user, including the default": ({}, ["user"], False, [0, 1, 2, 3]),
+    "any user, strict": ({}, ["user"], True, [0, 3]),
+    "a user and the default client id": ({"user": "alice", "client-id": None}, [], True, [2]),
+    "any user of one client id": ({"client-id": "c"}, ["user"], True, [1]),
+    "a user without quotas": ({"user": "bob"}, [], False, []),
+    "any address": ({}, ["ip"], False, []),
+}
+
+
+@pytest.mark.parametrize(("exact", "specified", "strict", "found"), FILTERS.values(), ids=FILTERS)
 def test_filter_returns_matching_entities_in_insertion_order(
     exact: Entity, specified: list[str], strict: bool, found: list[int]
 ) -> None:

@@ -26,20 +26,20 @@ def waits(quotas: ConnectionQuotas, count: int, listener: str = A, now_ms: int =
     return [quotas.record(listener, now_ms) for _ in range(count)][-1]
 
 
-@pytest.mark.parametrize(
-    ("limits", "listener", "count", "throttle_ms"),
-    [
-        pytest.param({}, A, 10_000, 0, id="no limit"),
-        pytest.param({"rate": 2.0}, A, 20, 0, id="ten seconds of the rate at once"),
-        pytest.param({"rate": 2.0}, A, 21, 500, id="one connection more waits for the rate"),
-        pytest.param({"rate": 2.0}, A, 30, 1_000, id="the delay is capped at one window"),
-        pytest.param({"rate_a": 2.0}, A, 21, 500, id="a listener's own rate"),
-        pytest.param({"rate_a": 2.0}, B, 21, 0, id="another listener's"),
-        pytest.param({"rate": 2.0, "rate_a": 1.9}, A, 20, 526, id="the longer of two delays applies"),
-        pytest.param({"rate": 2.0}, B, 100, 0, id="the inter-broker listener is exempt from the broker's rate"),
-        pytest.param({"rate_b": 2.0}, B, 21, 500, id="the inter-broker listener has its own rate"),
-    ],
-)
+DELAYS = {
+    "no limit": ({}, A, 10_000, 0),
+    "ten seconds of the rate at once": ({"rate": 2.0}, A, 20, 0),
+    "one connection more waits for the rate": ({"rate": 2.0}, A, 21, 500),
+    "the delay is capped at one window": ({"rate": 2.0}, A, 30, 1_000),
+    "a listener's own rate": ({"rate_a": 2.0}, A, 21, 500),
+    "another listener's": ({"rate_a": 2.0}, B, 21, 0),
+    "the longer of two delays applies": ({"rate": 2.0, "rate_a": 1.9}, A, 20, 526),
+    "the inter-broker listener is exempt from the broker's rate": ({"rate": 2.0}, B, 100, 0),
+    "the inter-broker listener has its own rate": ({"rate_b": 2.0}, B, 21, 500),
+}
+
+
+@pytest.mark.parametrize(("limits", "listener", "count", "throttle_ms"), DELAYS.values(), ids=DELAYS)
 def test_new_connection_delay(limits: dict[str, float], listener: str, count: int, throttle_ms: int) -> None:
     assert waits(quotas_of(**limits), count, listener) == throttle_ms
 
@@ -101,15 +101,15 @@ def test_rejected_address_on_the_inter_broker_listener_is_not_subtracted_from_th
     assert (quotas.rate.rate.peek(0), quotas.listeners[B].rate.rate.peek(0)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "bound"),
-    [
-        pytest.param([(HOST, 5.0)], 5.0, id="its own"),
-        pytest.param([(DEFAULT, 7.0)], 1.0, id="the default"),
-        pytest.param([(DEFAULT, 7.0), (HOST, None)], 7.0, id="its own limit removed: the default"),
-        pytest.param([(HOST, None)], UNLIMITED, id="both removed"),
-    ],
-)
+CHANGED_LIMITS = {
+    "its own": ([(HOST, 5.0)], 5.0),
+    "the default": ([(DEFAULT, 7.0)], 1.0),
+    "its own limit removed: the default": ([(DEFAULT, 7.0), (HOST, None)], 7.0),
+    "both removed": ([(HOST, None)], UNLIMITED),
+}
+
+
+@pytest.mark.parametrize(("changes", "bound"), CHANGED_LIMITS.values(), ids=CHANGED_LIMITS)
 def test_changed_address_limit_keeps_recorded_connections(changes: list[tuple[object, float]], bound: float) -> None:
     quotas = quotas_of()
     quotas.limit_address(HOST, 1.0)

@@ -70,9 +70,10 @@ def test_override_takes_precedence_over_the_default_until_removed() -> None:
     assert manager.record(ANONYMOUS, "gold", 0.0, 0) == 30_000
 
 
-@pytest.mark.parametrize(
-    ("entity", "bound"), [(EVERYONE, 50.0), (QuotaEntity(client_id="c"), 50.0)], ids=["the default", "an override"]
-)
+CHANGED_QUOTAS = {"the default": (EVERYONE, 50.0), "an override": (QuotaEntity(client_id="c"), 50.0)}
+
+
+@pytest.mark.parametrize(("entity", "bound"), CHANGED_QUOTAS.values(), ids=CHANGED_QUOTAS)
 def test_changed_quota_applies_to_the_next_request_and_keeps_recorded_samples(
     manager: ClientQuotaManager, entity: QuotaEntity, bound: float
 ) -> None:
@@ -171,11 +172,14 @@ def test_bucket_expires_after_more_than_an_hour_without_requests(manager: Client
     assert len(manager.snapshot(HOUR_MS + 1)) == 2
 
 
-@pytest.mark.parametrize(
-    "use",
-    [ClientQuotaManager.record, ClientQuotaManager.record_no_throttle, ClientQuotaManager.unrecord],
-    ids=["a request", "a charge without a check", "an unrecorded charge"],
-)
+USES = {
+    "a request": ClientQuotaManager.record,
+    "a charge without a check": ClientQuotaManager.record_no_throttle,
+    "an unrecorded charge": ClientQuotaManager.unrecord,
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_bucket_is_kept_for_an_hour_after(
     manager: ClientQuotaManager, use: Callable[[ClientQuotaManager, str, str, float, int], int | None]
 ) -> None:
@@ -235,11 +239,10 @@ def test_scraping_does_not_change_enforcement() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("measures", "average"),
-    [(False, 250.0), (True, 300.0)],
-    ids=["scraping does not move the average", "measuring moves it, as in Kafka"],
-)
+MEASURES = {"scraping does not move the average": (False, 250.0), "measuring moves it, as in Kafka": (True, 300.0)}
+
+
+@pytest.mark.parametrize(("measures", "average"), MEASURES.values(), ids=MEASURES)
 def test_average_throttle_time_depends_on_measurements_in_between(measures: bool, average: float) -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record_throttle_time(ANONYMOUS, "c", 100, 0)

@@ -11,17 +11,17 @@ HOUR_MS = 3_600_000
 C = QuotaEntity(client_id="c")
 
 
-@pytest.mark.parametrize(
-    ("readings", "times"),
-    [
-        pytest.param([5, 5, 9], [5, 5, 9], id="advances with the clock"),
-        pytest.param([5_000, 99_000], [5_000, 99_000], id="jumps forward with the clock"),
-        pytest.param([5_000, 4_000, 5_001], [5_000, 4_000, 5_001], id="a backward step of one window is kept"),
-        pytest.param([5_000, 3_999, 4_100], [5_000, 5_000, 5_101], id="a larger backward step is removed"),
-        pytest.param([9_000, 5_000, 1_000, 1_500], [9_000, 9_000, 9_000, 9_500], id="repeated backward steps"),
-        pytest.param([9_000, 8_500, 7_900, 7_950], [9_000, 8_500, 9_000, 9_050], id="many small backward steps"),
-    ],
-)
+READINGS = {
+    "advances with the clock": ([5, 5, 9], [5, 5, 9]),
+    "jumps forward with the clock": ([5_000, 99_000], [5_000, 99_000]),
+    "a backward step of one window is kept": ([5_000, 4_000, 5_001], [5_000, 4_000, 5_001]),
+    "a larger backward step is removed": ([5_000, 3_999, 4_100], [5_000, 5_000, 5_101]),
+    "repeated backward steps": ([9_000, 5_000, 1_000, 1_500], [9_000, 9_000, 9_000, 9_500]),
+    "many small backward steps": ([9_000, 8_500, 7_900, 7_950], [9_000, 8_500, 9_000, 9_050]),
+}
+
+
+@pytest.mark.parametrize(("readings", "times"), READINGS.values(), ids=READINGS)
 def test_quota_time(readings: list[int], times: list[int]) -> None:
     clock = MonotonicWallClock(window_ms=1000)
     assert [clock.at(wall_ms) for wall_ms in readings] == times

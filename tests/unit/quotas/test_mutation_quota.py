@@ -40,15 +40,13 @@ def test_kip_599_example() -> None:
     assert request(manager, NOW_MS + 13_000).record(1)
 
 
-@pytest.mark.parametrize(
-    ("strict", "accepted", "tokens", "throttle_ms", "exceeded"),
-    [
-        pytest.param(
-            True, [True, False, False], -45.0, 9_000, True, id="strict: rejected from the first that finds a debt"
-        ),
-        pytest.param(False, [True, True, True], -147.0, 29_400, False, id="permissive: none rejected, all charged"),
-    ],
-)
+REJECTED = {
+    "strict: rejected from the first that finds a debt": (True, [True, False, False], -45.0, 9_000, True),
+    "permissive: none rejected, all charged": (False, [True, True, True], -147.0, 29_400, False),
+}
+
+
+@pytest.mark.parametrize(("strict", "accepted", "tokens", "throttle_ms", "exceeded"), REJECTED.values(), ids=REJECTED)
 def test_rejected_topics_of_a_request(
     strict: bool, accepted: list[bool], tokens: float, throttle_ms: int, exceeded: bool
 ) -> None:

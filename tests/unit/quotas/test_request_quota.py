@@ -20,16 +20,16 @@ def use(manager: ClientRequestQuotaManager, work_ms: int, now_ms: int = 0) -> in
     return manager.record("ANONYMOUS", "c", manager.percentage(work_ms * MS), now_ms)
 
 
-@pytest.mark.parametrize(
-    ("percent", "work_ms", "window_ms", "throttle_ms"),
-    [
-        pytest.param(1.0, 250, 1000, 1000, id="15 s, capped at a window of one second"),
-        pytest.param(1.0, 2500, 5000, 5000, id="capped at a window of five seconds"),
-        pytest.param(1.0, 100, 1000, 0, id="exactly the quota"),
-        pytest.param(1.0, 101, 1000, 100, id="slightly above the quota"),
-        pytest.param(200.0, 19_000, 1000, 0, id="more than one thread"),
-    ],
-)
+THROTTLES = {
+    "15 s, capped at a window of one second": (1.0, 250, 1000, 1000),
+    "capped at a window of five seconds": (1.0, 2500, 5000, 5000),
+    "exactly the quota": (1.0, 100, 1000, 0),
+    "slightly above the quota": (1.0, 101, 1000, 100),
+    "more than one thread": (200.0, 19_000, 1000, 0),
+}
+
+
+@pytest.mark.parametrize(("percent", "work_ms", "window_ms", "throttle_ms"), THROTTLES.values(), ids=THROTTLES)
 def test_client_is_throttled_for_request_time_above_its_quota(
     percent: float, work_ms: int, window_ms: int, throttle_ms: int
 ) -> None:

@@ -45,10 +45,11 @@ async def send_request(streams: Streams) -> None:
     await reader.readexactly(size)
 
 
+CLOSES = {"FIN": ("fin", asyncio.IncompleteReadError), "RST": ("rst", ConnectionResetError)}
+
+
 @pytest.mark.parametrize("when", ["before", "after", "mid-response"])
-@pytest.mark.parametrize(
-    ("how", "error"), [("fin", asyncio.IncompleteReadError), ("rst", ConnectionResetError)], ids=["FIN", "RST"]
-)
+@pytest.mark.parametrize(("how", "error"), CLOSES.values(), ids=CLOSES)
 async def test_closed_connection_ends_with_fin_or_rst(how: str, error: type[Exception], when: str) -> None:
     async with running() as (server, connect):
         server.faults.add(Rule(Close(when=when, how=how), api="Heartbeat"))  # type: ignore[arg-type]  # values of the Literal types

@@ -82,15 +82,15 @@ def run(program: str) -> list[int]:
     return [int(number) for number in done.stdout.split()]
 
 
-@pytest.mark.parametrize(
-    ("size", "total_mib"),
-    [
-        # Half a million appends; 300 MiB would take ten seconds with the same result.
-        pytest.param(100, 80, id="batches of one record of 100 bytes"),
-        pytest.param(64 * 1024, 300, id="batches of 64 KiB"),
-        pytest.param(MIB - 100, 300, id="batches of 1 MiB"),
-    ],
-)
+SIZES = {
+    # Half a million appends; 300 MiB would take ten seconds with the same result.
+    "batches of one record of 100 bytes": (100, 80),
+    "batches of 64 KiB": (64 * 1024, 300),
+    "batches of 1 MiB": (MIB - 100, 300),
+}
+
+
+@pytest.mark.parametrize(("size", "total_mib"), SIZES.values(), ids=SIZES)
 def test_resident_memory_is_little_more_than_the_budget(size: int, total_mib: int) -> None:
     resident, log_bytes = run(FILL.format(size=size, total_mib=total_mib))
     assert resident < 1.2 * 64 * MIB + 60 * MIB

@@ -63,32 +63,32 @@ def error_of(words: list[str], address: str, exit_code: int) -> str:
     return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        pytest.param("http://localhost:9644", id="a name"),
-        pytest.param("https://[::1]:9644", id="an IPv6 address with TLS"),
-        pytest.param("http://broker/sluice", id="a path behind a proxy"),
-    ],
-)
+ADDRESSES_WITH_A_SLASH = {
+    "a name": "http://localhost:9644",
+    "an IPv6 address with TLS": "https://[::1]:9644",
+    "a path behind a proxy": "http://broker/sluice",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES_WITH_A_SLASH.values(), ids=ADDRESSES_WITH_A_SLASH)
 def test_address_may_end_with_a_slash(address: str) -> None:
     assert admin_address(address) == admin_address(f"{address}/") == address
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        pytest.param("localhost:9644", id="without http"),
-        pytest.param("ftp://localhost", id="another protocol"),
-        pytest.param("http://", id="no host"),
-        pytest.param("http://localhost:x", id="a port that is not a number"),
-        pytest.param("http://localhost:99999", id="an invalid port"),
-        pytest.param("http://[::1", id="an incomplete IPv6 address"),
-        pytest.param("http://a host", id="a space"),
-        pytest.param("http://host\r\nX: y", id="a line break"),
-        pytest.param("http://h\u00f6st", id="an invalid character"),
-    ],
-)
+INVALID_ADDRESSES = {
+    "without http": "localhost:9644",
+    "another protocol": "ftp://localhost",
+    "no host": "http://",
+    "a port that is not a number": "http://localhost:x",
+    "an invalid port": "http://localhost:99999",
+    "an incomplete IPv6 address": "http://[::1",
+    "a space": "http://a host",
+    "a line break": "http://host\r\nX: y",
+    "an invalid character": "http://h\u00f6st",
+}
+
+
+@pytest.mark.parametrize("address", INVALID_ADDRESSES.values(), ids=INVALID_ADDRESSES)
 def test_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         admin_address(address, "--against")

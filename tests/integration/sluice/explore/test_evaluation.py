@@ -11,10 +11,10 @@ from sluice.explore.execution import Options
 from sluice.explore.search import Result, search
 from tests.unit.sluice.explore.test_explore import consuming
 
+RESULTS = {"a failure is found": (True, 60), "no failure is found": (False, 8)}
 
-@pytest.mark.parametrize(
-    ("commits_first", "runs"), [(True, 60), (False, 8)], ids=["a failure is found", "no failure is found"]
-)
+
+@pytest.mark.parametrize(("commits_first", "runs"), RESULTS.values(), ids=RESULTS)
 def test_several_processes_have_the_same_result(commits_first: bool, runs: int) -> None:
     def result(jobs: int) -> Result:
         program, options = consuming(commits_first=commits_first), Options([AtLeastOnce("orders")])

@@ -64,30 +64,27 @@ def test_own_page_is_accepted() -> None:
     assert send(FAULTS, "POST", RULE, host="localhost:9644", origin="http://localhost:9644")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "body", "headers", "status"),
-    [
-        pytest.param("POST", RULE, {"content_type": "text/plain"}, 415, id="form as text"),
-        pytest.param("POST", RULE, {"content_type": "application/x-www-form-urlencoded"}, 415, id="form"),
-        pytest.param("POST", RULE, {"content_type": "multipart/form-data; boundary=x"}, 415, id="form with files"),
-        pytest.param("POST", RULE, {"content_type": ""}, 415, id="no content type"),
-        pytest.param(
-            "POST", RULE, {"content_type": "application/jsonp"}, 415, id="content type that only starts like JSON"
-        ),
-        pytest.param("POST", RULE, {"content_type": "Application/JSON; charset=utf-8"}, 200, id="JSON"),
-        pytest.param("DELETE", "", {"x_sluice_request": ""}, 403, id="neither body nor header"),
-        pytest.param("DELETE", "", {"x_sluice_request": "0"}, 403, id="wrong header value"),
-        pytest.param("DELETE", "", {"x_sluice_request": "1"}, 200, id="header"),
-        pytest.param(
-            "DELETE",
-            "",
-            {"x_sluice_request": "", "content_type": "application/json"},
-            200,
-            id="JSON content type without a body",
-        ),
-        pytest.param("GET", "", {"x_sluice_request": ""}, 200, id="reads need no header"),
-    ],
-)
+CHANGES = {
+    "form as text": ("POST", RULE, {"content_type": "text/plain"}, 415),
+    "form": ("POST", RULE, {"content_type": "application/x-www-form-urlencoded"}, 415),
+    "form with files": ("POST", RULE, {"content_type": "multipart/form-data; boundary=x"}, 415),
+    "no content type": ("POST", RULE, {"content_type": ""}, 415),
+    "content type that only starts like JSON": ("POST", RULE, {"content_type": "application/jsonp"}, 415),
+    "JSON": ("POST", RULE, {"content_type": "Application/JSON; charset=utf-8"}, 200),
+    "neither body nor header": ("DELETE", "", {"x_sluice_request": ""}, 403),
+    "wrong header value": ("DELETE", "", {"x_sluice_request": "0"}, 403),
+    "header": ("DELETE", "", {"x_sluice_request": "1"}, 200),
+    "JSON content type without a body": (
+        "DELETE",
+        "",
+        {"x_sluice_request": "", "content_type": "application/json"},
+        200,
+    ),
+    "reads need no header": ("GET", "", {"x_sluice_request": ""}, 200),
+}
+
+
+@pytest.mark.parametrize(("method", "body", "headers", "status"), CHANGES.values(), ids=CHANGES)
 def test_changes_require_json_or_the_request_header(
     method: str, body: str, headers: dict[str, str], status: int
 ) -> None:

@@ -12,13 +12,13 @@ from tests.unit.broker.server.test_metrics import OF_BROKER
 TOKEN = "sluice.admin.token=a secret"
 
 
-@pytest.mark.parametrize(
-    ("accept", "content_type"),
-    [
-        pytest.param("", "text/plain", id="no preference"),
-        pytest.param("application/openmetrics-text; version=1.0.0", "application/openmetrics-text", id="OpenMetrics"),
-    ],
-)
+METRICS_FORMATS = {
+    "no preference": ("", "text/plain"),
+    "OpenMetrics": ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text"),
+}
+
+
+@pytest.mark.parametrize(("accept", "content_type"), METRICS_FORMATS.values(), ids=METRICS_FORMATS)
 def test_metrics_have_the_accepted_format(accept: str, content_type: str) -> None:
     status, headers, body = call(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
     assert status == 200
@@ -38,17 +38,17 @@ def test_health_is_ok() -> None:
     assert (status, json.loads(body)) == (200, {"status": "ok"})
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param({}, 401, id="no token"),
-        pytest.param({"authorization": "Bearer a secre"}, 401, id="wrong token"),
-        pytest.param({"authorization": "a secret"}, 401, id="token without a scheme"),
-        pytest.param({"authorization": "Basic a secret"}, 401, id="wrong scheme"),
-        pytest.param({"authorization": "Bearer ä"}, 401, id="non-ASCII token"),
-        pytest.param({"authorization": "Bearer a secret"}, 200, id="token"),
-    ],
-)
+METRICS_TOKENS = {
+    "no token": ({}, 401),
+    "wrong token": ({"authorization": "Bearer a secre"}, 401),
+    "token without a scheme": ({"authorization": "a secret"}, 401),
+    "wrong scheme": ({"authorization": "Basic a secret"}, 401),
+    "non-ASCII token": ({"authorization": "Bearer ä"}, 401),
+    "token": ({"authorization": "Bearer a secret"}, 200),
+}
+
+
+@pytest.mark.parametrize(("headers", "status"), METRICS_TOKENS.values(), ids=METRICS_TOKENS)
 def test_metrics_require_the_token(headers: dict[str, str], status: int) -> None:
     actual_status, response_headers, body = call(
         application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers

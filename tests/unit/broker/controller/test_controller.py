@@ -282,19 +282,17 @@ def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
     assert [node.node_id for node in response.node_endpoints] == [2]
 
 
-@pytest.mark.parametrize(
-    ("version", "timestamp", "code"),
-    [
-        pytest.param(5, -1, ErrorCode.OFFSET_NOT_AVAILABLE, id="latest offset"),
-        pytest.param(4, -1, ErrorCode.LEADER_NOT_AVAILABLE, id="latest offset, older version"),
-        pytest.param(
-            5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="timestamp of a record above the high watermark"
-        ),
-        pytest.param(7, -3, ErrorCode.OFFSET_NOT_AVAILABLE, id="maximum timestamp"),
-        pytest.param(5, 2 * WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="timestamp without records"),
-        pytest.param(5, -2, None, id="earliest offset"),
-    ],
-)
+NEW_LEADER_OFFSETS = {
+    "latest offset": (5, -1, ErrorCode.OFFSET_NOT_AVAILABLE),
+    "latest offset, older version": (4, -1, ErrorCode.LEADER_NOT_AVAILABLE),
+    "timestamp of a record above the high watermark": (5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE),
+    "maximum timestamp": (7, -3, ErrorCode.OFFSET_NOT_AVAILABLE),
+    "timestamp without records": (5, 2 * WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE),
+    "earliest offset": (5, -2, None),
+}
+
+
+@pytest.mark.parametrize(("version", "timestamp", "code"), NEW_LEADER_OFFSETS.values(), ids=NEW_LEADER_OFFSETS)
 def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
     version: int, timestamp: int, code: int | None
 ) -> None:
@@ -328,15 +326,15 @@ def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced(cluster: Virtual
     assert error_codes(cluster.client(node_id=3).call(newer, 11)) == [ErrorCode.UNKNOWN_LEADER_EPOCH]
 
 
-@pytest.mark.parametrize(
-    ("topic", "index", "node_id", "error"),
-    [
-        pytest.param("nowhere", 0, 1, "there is no topic nowhere", id="unknown topic"),
-        pytest.param("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0", id="unknown partition"),
-        pytest.param("t", 0, 3, "broker 3 has no replica of t-0; expected one of 1, 2", id="no replica"),
-        pytest.param("t", 0, 2, "broker 2 is not in sync for t-0; expected one of 1", id="not in sync"),
-    ],
-)
+INVALID_MOVES = {
+    "unknown topic": ("nowhere", 0, 1, "there is no topic nowhere"),
+    "unknown partition": ("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0"),
+    "no replica": ("t", 0, 3, "broker 3 has no replica of t-0; expected one of 1, 2"),
+    "not in sync": ("t", 0, 2, "broker 2 is not in sync for t-0; expected one of 1"),
+}
+
+
+@pytest.mark.parametrize(("topic", "index", "node_id", "error"), INVALID_MOVES.values(), ids=INVALID_MOVES)
 def test_invalid_leader_move_is_rejected(topic: str, index: int, node_id: int, error: str) -> None:
     cluster = three(replicas=2)
     stop(cluster, 2, controlled=True)
@@ -345,17 +343,17 @@ def test_invalid_leader_move_is_rejected(topic: str, index: int, node_id: int, e
     assert str(caught.value) == error
 
 
-@pytest.mark.parametrize(
-    ("steps", "error"),
-    [
-        pytest.param(["start"], "broker 2 is running", id="started twice"),
-        pytest.param(["rejoin"], "broker 2 is running", id="rejoined without having been isolated"),
-        pytest.param(["stop", "stop"], "broker 2 is stopped", id="stopped twice"),
-        pytest.param(["stop", "isolate"], "broker 2 is stopped", id="isolated when stopped"),
-        pytest.param(["isolate", "isolate"], "broker 2 is isolated", id="isolated twice"),
-        pytest.param(["isolate", "start"], "broker 2 is isolated", id="started when isolated"),
-    ],
-)
+INVALID_STATE_CHANGES = {
+    "started twice": (["start"], "broker 2 is running"),
+    "rejoined without having been isolated": (["rejoin"], "broker 2 is running"),
+    "stopped twice": (["stop", "stop"], "broker 2 is stopped"),
+    "isolated when stopped": (["stop", "isolate"], "broker 2 is stopped"),
+    "isolated twice": (["isolate", "isolate"], "broker 2 is isolated"),
+    "started when isolated": (["isolate", "start"], "broker 2 is isolated"),
+}
+
+
+@pytest.mark.parametrize(("steps", "error"), INVALID_STATE_CHANGES.values(), ids=INVALID_STATE_CHANGES)
 def test_invalid_state_change_of_a_broker_is_rejected(cluster: VirtualBroker, steps: list[str], error: str) -> None:
     server = cluster.cluster_server
     actions = {

@@ -43,17 +43,17 @@ def test_stopped_broker_leads_nothing_and_follows_only_if_needed() -> None:
     assert all(3 not in brokers for brokers in place(Random(1), [1, 2], [3], 8, 2))
 
 
+SPREADS = {
+    "leaders alternate between racks": ([], 1, {1: 1}),
+    "one replica per rack": ([], 3, {1: 3}),
+    "more replicas than racks": ([], 5, {1: 1, 2: 2}),
+    "fenced broker beside live ones": ([3], 3, {1: 3}),
+    "rack with a fenced broker only": ([7], 3, {1: 3}),
+}
+
+
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("down", "replicas", "per_rack"),
-    [
-        pytest.param([], 1, {1: 1}, id="leaders alternate between racks"),
-        pytest.param([], 3, {1: 3}, id="one replica per rack"),
-        pytest.param([], 5, {1: 1, 2: 2}, id="more replicas than racks"),
-        pytest.param([3], 3, {1: 3}, id="fenced broker beside live ones"),
-        pytest.param([7], 3, {1: 3}, id="rack with a fenced broker only"),
-    ],
-)
+@pytest.mark.parametrize(("down", "replicas", "per_rack"), SPREADS.values(), ids=SPREADS)
 def test_replicas_are_spread_over_racks(seed: int, down: list[int], replicas: int, per_rack: dict[int, int]) -> None:
     up = [node_id for node_id in RACKS if node_id not in down]
     placed = place_in_racks(Random(seed), up, down, 6, replicas, RACKS)
@@ -75,33 +75,31 @@ def test_one_broker_uses_no_random_numbers() -> None:
     assert random.getstate() == before
 
 
-@pytest.mark.parametrize(
-    ("up", "registered", "replicas", "error"),
-    [
-        pytest.param(3, 3, 3, None, id="one per broker"),
-        pytest.param(1, 3, 3, None, id="some brokers stopped"),
-        pytest.param(
-            3, 3, 4, "replication factor of 4 cannot be reached because only 3 broker(s)", id="more than brokers"
-        ),
-        pytest.param(0, 3, 1, "All brokers are currently fenced", id="no broker running"),
-    ],
-)
+UNREACHABLE = {
+    "one per broker": (3, 3, 3, None),
+    "some brokers stopped": (1, 3, 3, None),
+    "more than brokers": (3, 3, 4, "replication factor of 4 cannot be reached because only 3 broker(s)"),
+    "no broker running": (0, 3, 1, "All brokers are currently fenced"),
+}
+
+
+@pytest.mark.parametrize(("up", "registered", "replicas", "error"), UNREACHABLE.values(), ids=UNREACHABLE)
 def test_unreachable_replication_factor_is_reported(up: int, registered: int, replicas: int, error: str | None) -> None:
     problem = placement_problem(up, registered, replicas)
     assert problem is None if error is None else error in (problem or "")
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "error"),
-    [
-        pytest.param([3, 1], None, None, id="any brokers in any order"),
-        pytest.param([3, 1], 2, None, id="expected replication factor"),
-        pytest.param([], None, "an empty replica list", id="empty"),
-        pytest.param([1, 4], None, "broker 4, but no such broker is registered", id="unknown broker"),
-        pytest.param([2, 1, 2], None, "the broker 2 more than once", id="duplicate broker"),
-        pytest.param([1], 2, "with 1 replica(s), but", id="below the replication factor"),
-    ],
-)
+INVALID_ASSIGNMENTS = {
+    "any brokers in any order": ([3, 1], None, None),
+    "expected replication factor": ([3, 1], 2, None),
+    "empty": ([], None, "an empty replica list"),
+    "unknown broker": ([1, 4], None, "broker 4, but no such broker is registered"),
+    "duplicate broker": ([2, 1, 2], None, "the broker 2 more than once"),
+    "below the replication factor": ([1], 2, "with 1 replica(s), but"),
+}
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "error"), INVALID_ASSIGNMENTS.values(), ids=INVALID_ASSIGNMENTS)
 def test_invalid_assignment_is_reported(brokers: Sequence[int], replicas: int | None, error: str | None) -> None:
     problem = assignment_problem(brokers, {1, 2, 3}, replicas)
     assert problem is None if error is None else error in (problem or "")

@@ -88,12 +88,12 @@ def initialized_producer(
 # -- FindCoordinator ---------------------------------------------------------------------------------------------------
 
 
+KEY_TYPES = {"group": (0, group_partition), "transactional id": (1, transaction_partition)}
+
+
 @pytest.mark.parametrize("version", [1, 6])
 @pytest.mark.parametrize("node_id", NODES)
-@pytest.mark.parametrize(
-    ("key_type", "partition_of"),
-    [pytest.param(0, group_partition, id="group"), pytest.param(1, transaction_partition, id="transactional id")],
-)
+@pytest.mark.parametrize(("key_type", "partition_of"), KEY_TYPES.values(), ids=KEY_TYPES)
 def test_every_broker_returns_the_leader_of_a_keys_partition_as_coordinator(
     key_type: int, partition_of: Callable[[VirtualBroker, str], Partition], node_id: int, version: int
 ) -> None:
@@ -186,16 +186,14 @@ def test_loading_coordinator_returns_coordinator_load_in_progress(api: str) -> N
     assert all(LOADING not in error_codes(response.message) for response in client.take_responses())
 
 
-@pytest.mark.parametrize(
-    ("list_request", "topic"),
-    [
-        pytest.param(ListGroupsRequest(), GROUP_METADATA_TOPIC, id="groups"),
-        pytest.param(ListTransactionsRequest(), TRANSACTION_STATE_TOPIC, id="transactions"),
-        pytest.param(
-            ListTransactionsRequest(transactional_id_pattern="["), TRANSACTION_STATE_TOPIC, id="invalid pattern"
-        ),
-    ],
-)
+LISTS = {
+    "groups": (ListGroupsRequest(), GROUP_METADATA_TOPIC),
+    "transactions": (ListTransactionsRequest(), TRANSACTION_STATE_TOPIC),
+    "invalid pattern": (ListTransactionsRequest(transactional_id_pattern="["), TRANSACTION_STATE_TOPIC),
+}
+
+
+@pytest.mark.parametrize(("list_request", "topic"), LISTS.values(), ids=LISTS)
 def test_list_requests_return_load_in_progress_until_all_partitions_are_loaded(
     list_request: Message, topic: str
 ) -> None:
@@ -312,9 +310,10 @@ def test_broker_that_leads_only_while_it_is_isolated_keeps_no_state() -> None:
     assert committed_offset(broker) == (2, ErrorCode.NONE)
 
 
-@pytest.mark.parametrize(
-    ("before", "elections"), [(2, [1]), (1, [2, 1])], ids=["elected", "replaced and elected again"]
-)
+ELECTIONS = {"elected": (2, [1]), "replaced and elected again": (1, [2, 1])}
+
+
+@pytest.mark.parametrize(("before", "elections"), ELECTIONS.values(), ids=ELECTIONS)
 def test_leader_that_was_elected_while_isolated_coordinates_when_it_rejoins(before: int, elections: list[int]) -> None:
     broker = group_led_by(before)
     broker.cluster_server.isolate_broker(1)

@@ -58,11 +58,10 @@ def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
     stop(broker)
 
 
-@pytest.mark.parametrize(
-    ("state", "final_state"),
-    [(PREPARE_COMMIT, "CompleteCommit"), (PREPARE_ABORT, "CompleteAbort")],
-    ids=["commit", "abort"],
-)
+PREPARED = {"commit": (PREPARE_COMMIT, "CompleteCommit"), "abort": (PREPARE_ABORT, "CompleteAbort")}
+
+
+@pytest.mark.parametrize(("state", "final_state"), PREPARED.values(), ids=PREPARED)
 def test_restart_completes_a_prepared_transaction_without_a_request(
     tmp_path: Path, state: TransactionState, final_state: str
 ) -> None:

@@ -359,9 +359,10 @@ def test_crash_of_the_called_broker_ends_the_request_immediately(parked: Parked,
     assert _codes(client) == [code]
 
 
-@pytest.mark.parametrize(
-    "node_id", [TARGET, PEER], ids=["the calling broker is isolated", "the called broker is isolated"]
-)
+ISOLATED = {"the calling broker is isolated": TARGET, "the called broker is isolated": PEER}
+
+
+@pytest.mark.parametrize("node_id", ISOLATED.values(), ids=ISOLATED)
 @pytest.mark.parametrize(("parked", "code"), CALLS_WITH_ERRORS, ids=AT_PEER)
 def test_request_with_a_lost_response_ends_after_request_timeout_ms(
     parked: Parked, code: ErrorCode, node_id: int

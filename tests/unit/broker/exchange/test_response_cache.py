@@ -220,32 +220,29 @@ def rejoin(broker: VirtualBroker) -> None:
     broker.cluster_server.rejoin_broker(1)
 
 
-@pytest.mark.parametrize(
-    ("change", "times"),
-    [
-        pytest.param(lambda _: None, 1, id="nothing changes"),
-        pytest.param(lambda broker: broker.topic("other"), 2, id="a topic is created"),
-        pytest.param(
-            lambda broker: broker.cluster.add_partitions(broker.cluster.topics["t"], 2), 2, id="the topic grows"
-        ),
-        pytest.param(recreate, 2, id="the topic is deleted and created again"),
-        pytest.param(move_leader, 2, id="a leader moves"),
-        pytest.param(lambda broker: broker.cluster_server.stop_broker(2), 2, id="a broker stops"),
-        pytest.param(restart, 2, id="a broker stops and starts"),
-        pytest.param(lambda broker: broker.cluster_server.isolate_broker(1), 3, id="the broker is isolated"),
-        pytest.param(rejoin, 2, id="the broker was isolated, and nothing changed"),
-        pytest.param(lambda broker: add(broker, Rule("controller-lost")), 2, id="the controller is lost"),
-        pytest.param(lambda broker: add(broker, Rule("stale-metadata", broker=1)), 3, id="its metadata is stale"),
-        pytest.param(lambda broker: add(broker, Rule("stale-metadata", broker=1)).remove(), 2, id="it was stale"),
-        pytest.param(lambda broker: add(broker, Rule(Delay(ms="1ms"))).remove(), 1, id="a fault rule has applied"),
-        pytest.param(lambda broker: add(broker, Rule(Delay(ms="1ms"))), 3, id="a fault rule applies"),
-        pytest.param(
-            lambda broker: broker.cluster.client_quotas.alter(ANONYMOUS, {"request_percentage": 50.0}),
-            3,
-            id="requests have a quota of time",
-        ),
-    ],
-)
+ENDING_CHANGES = {
+    "nothing changes": (lambda _: None, 1),
+    "a topic is created": (lambda broker: broker.topic("other"), 2),
+    "the topic grows": (lambda broker: broker.cluster.add_partitions(broker.cluster.topics["t"], 2), 2),
+    "the topic is deleted and created again": (recreate, 2),
+    "a leader moves": (move_leader, 2),
+    "a broker stops": (lambda broker: broker.cluster_server.stop_broker(2), 2),
+    "a broker stops and starts": (restart, 2),
+    "the broker is isolated": (lambda broker: broker.cluster_server.isolate_broker(1), 3),
+    "the broker was isolated, and nothing changed": (rejoin, 2),
+    "the controller is lost": (lambda broker: add(broker, Rule("controller-lost")), 2),
+    "its metadata is stale": (lambda broker: add(broker, Rule("stale-metadata", broker=1)), 3),
+    "it was stale": (lambda broker: add(broker, Rule("stale-metadata", broker=1)).remove(), 2),
+    "a fault rule has applied": (lambda broker: add(broker, Rule(Delay(ms="1ms"))).remove(), 1),
+    "a fault rule applies": (lambda broker: add(broker, Rule(Delay(ms="1ms"))), 3),
+    "requests have a quota of time": (
+        lambda broker: broker.cluster.client_quotas.alter(ANONYMOUS, {"request_percentage": 50.0}),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "times"), ENDING_CHANGES.values(), ids=ENDING_CHANGES)
 def test_change_ends_the_use_of_cached_responses(
     handled: Handled, change: Callable[[VirtualBroker], object], times: int
 ) -> None:
@@ -263,21 +260,20 @@ def test_change_ends_the_use_of_cached_responses(
     assert handled.count == times
 
 
-@pytest.mark.parametrize(
-    ("names", "overrides"),
-    [
-        pytest.param(["missing"], [], id="with an error"),
-        pytest.param(["t"] * 1_000, [], id="to a large request"),
-        pytest.param(
-            ["t"],
-            [
-                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "allow.everyone.if.no.acl.found=true",
-            ],
-            id="with an authorizer",
-        ),
-    ],
-)
+NOT_CACHED = {
+    "with an error": (["missing"], []),
+    "to a large request": (["t"] * 1_000, []),
+    "with an authorizer": (
+        ["t"],
+        [
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found=true",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "overrides"), NOT_CACHED.values(), ids=NOT_CACHED)
 def test_response_is_not_cached(handled: Handled, names: list[str], overrides: list[str]) -> None:
     broker = broker_with_topic(*overrides)
     for _ in range(2):

@@ -39,18 +39,18 @@ def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | No
     return [(result.name, result.topic_id, result.error_code, result.error_message) for result in response.responses]
 
 
-@pytest.mark.parametrize(
-    ("entries", "name", "expected"),
-    [
-        pytest.param([], "t", (DENIED, "Topic authorization failed."), id="no ACL"),
-        pytest.param([], "none", (DENIED, "Topic authorization failed."), id="no ACL and unknown topic"),
-        pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="DESCRIBE on the topic"),
-        pytest.param([DESCRIBE_NONE], "none", (UNKNOWN, UNKNOWN.message), id="DESCRIBE on an unknown topic"),
-        pytest.param([DELETE_T], "t", (0, None), id="DELETE on the topic"),
-        pytest.param([DELETE_ALL], "t", (0, None), id="DELETE on the cluster"),
-        pytest.param([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message), id="DELETE on the cluster and unknown topic"),
-    ],
-)
+DELETIONS = {
+    "no ACL": ([], "t", (DENIED, "Topic authorization failed.")),
+    "no ACL and unknown topic": ([], "none", (DENIED, "Topic authorization failed.")),
+    "DESCRIBE on the topic": ([DESCRIBE_T], "t", (DENIED, "Topic authorization failed.")),
+    "DESCRIBE on an unknown topic": ([DESCRIBE_NONE], "none", (UNKNOWN, UNKNOWN.message)),
+    "DELETE on the topic": ([DELETE_T], "t", (0, None)),
+    "DELETE on the cluster": ([DELETE_ALL], "t", (0, None)),
+    "DELETE on the cluster and unknown topic": ([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message)),
+}
+
+
+@pytest.mark.parametrize(("entries", "name", "expected"), DELETIONS.values(), ids=DELETIONS)
 def test_delete_by_name_hides_whether_unauthorized_topics_exist(
     entries: list[Acl], name: str, expected: tuple[int, str | None]
 ) -> None:
@@ -119,13 +119,13 @@ def test_partitions_are_created_only_for_authorized_topics() -> None:
     assert (len(topics["t"].partitions), len(topics["secret"].partitions)) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value", "code"),
-    [
-        pytest.param(2, "none", "x", DENIED, id="topic: authorization precedes existence"),
-        pytest.param(4, "", "x", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="broker: authorization precedes values"),
-    ],
-)
+ALTERATIONS = {
+    "topic: authorization precedes existence": (2, "none", "x", DENIED),
+    "broker: authorization precedes values": (4, "", "x", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "code"), ALTERATIONS.values(), ids=ALTERATIONS)
 def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
     config = {"name": "max.message.bytes" if kind == 2 else "message.max.bytes", "value": value}
     resource = {"resource_type": kind, "resource_name": name, "configs": [config]}

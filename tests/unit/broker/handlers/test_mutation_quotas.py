@@ -113,15 +113,15 @@ def test_validate_only_is_charged_as_in_kafka(request_: Message) -> None:
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
-@pytest.mark.parametrize(
-    ("request_", "version"),
-    [
-        pytest.param(create(0), 7, id="topic without partitions"),
-        pytest.param(extend(("t", 1)), 3, id="unchanged partition count"),
-        pytest.param(extend(("nowhere", 5)), 3, id="partitions of an unknown topic"),
-        pytest.param(delete("nowhere"), 6, id="unknown topic"),
-    ],
-)
+INVALID_REQUESTS = {
+    "topic without partitions": (create(0), 7),
+    "unchanged partition count": (extend(("t", 1)), 3),
+    "partitions of an unknown topic": (extend(("nowhere", 5)), 3),
+    "unknown topic": (delete("nowhere"), 6),
+}
+
+
+@pytest.mark.parametrize(("request_", "version"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_is_not_charged(request_: Message, version: int) -> None:
     broker = broker_with_quota(("t", 1))
     client = broker.client()

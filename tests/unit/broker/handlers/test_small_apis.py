@@ -21,21 +21,21 @@ def api_versions(name: str = "a", version: str = "1", **fields: Any) -> ApiVersi
     return ApiVersionsRequest(client_software_name=name, client_software_version=version, **fields)
 
 
+CLIENT_SOFTWARE = {
+    "Java client": ("apache-kafka-java", "3.9.0", 0),
+    "one character each": ("a", "1", 0),
+    "empty name": ("", "1", 42),
+    "empty version": ("a", "", 42),
+    "name with a leading dash": ("-a", "1", 42),
+    "name with a trailing dot": ("a.", "1", 42),
+    "blank": ("a b", "1", 42),
+    "non-ASCII letter": ("ä", "1", 42),
+    "newline": ("a", "1\n", 42),
+}
+
+
 @pytest.mark.parametrize("version", range(3, 6))
-@pytest.mark.parametrize(
-    ("name", "software_version", "code"),
-    [
-        pytest.param("apache-kafka-java", "3.9.0", 0, id="Java client"),
-        pytest.param("a", "1", 0, id="one character each"),
-        pytest.param("", "1", 42, id="empty name"),
-        pytest.param("a", "", 42, id="empty version"),
-        pytest.param("-a", "1", 42, id="name with a leading dash"),
-        pytest.param("a.", "1", 42, id="name with a trailing dot"),
-        pytest.param("a b", "1", 42, id="blank"),
-        pytest.param("ä", "1", 42, id="non-ASCII letter"),
-        pytest.param("a", "1\n", 42, id="newline"),
-    ],
-)
+@pytest.mark.parametrize(("name", "software_version", "code"), CLIENT_SOFTWARE.values(), ids=CLIENT_SOFTWARE)
 def test_client_software_name_and_version_are_validated_as_in_kip_511(
     version: int, name: str, software_version: str, code: int
 ) -> None:
@@ -81,31 +81,31 @@ def test_api_versions_before_3_returns_no_features(version: int) -> None:
 OF_3_9 = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
 
 
-@pytest.mark.parametrize(
-    ("release", "version", "expected"),
-    [
-        pytest.param("kafka-2.8", 3, {}, id="Kafka 2.8, with ZooKeeper and without features"),
-        pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="Kafka 3.4"),
-        pytest.param("kafka-3.9", 4, OF_3_9, id="Kafka 3.9, without transaction version 2"),
-    ],
-)
+OLDER_RELEASES = {
+    "Kafka 2.8, with ZooKeeper and without features": ("kafka-2.8", 3, {}),
+    "Kafka 3.4": ("kafka-3.4", 3, {"metadata.version": (1, 8)}),
+    "Kafka 3.9, without transaction version 2": ("kafka-3.9", 4, OF_3_9),
+}
+
+
+@pytest.mark.parametrize(("release", "version", "expected"), OLDER_RELEASES.values(), ids=OLDER_RELEASES)
 def test_older_release_has_its_own_features(release: str, version: int, expected: dict[str, tuple[int, int]]) -> None:
     supported, finalized, _ = listed_features(version, release)
     assert supported == expected
     assert finalized == {name: levels[1] for name, levels in expected.items() if name != "kraft.version"}
 
 
-@pytest.mark.parametrize(
-    ("cluster_id", "node_id", "code"),
-    [
-        pytest.param(None, -1, 0, id="no cluster id and node id"),
-        pytest.param("this", 1, 0, id="this broker"),
-        pytest.param("other", 1, ErrorCode.REBOOTSTRAP_REQUIRED, id="other cluster id"),
-        pytest.param("this", 2, ErrorCode.REBOOTSTRAP_REQUIRED, id="other node id"),
-        pytest.param("this", -1, ErrorCode.INVALID_REQUEST, id="cluster id alone"),
-        pytest.param(None, 1, ErrorCode.INVALID_REQUEST, id="node id alone"),
-    ],
-)
+MISMATCHED_IDS = {
+    "no cluster id and node id": (None, -1, 0),
+    "this broker": ("this", 1, 0),
+    "other cluster id": ("other", 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+    "other node id": ("this", 2, ErrorCode.REBOOTSTRAP_REQUIRED),
+    "cluster id alone": ("this", -1, ErrorCode.INVALID_REQUEST),
+    "node id alone": (None, 1, ErrorCode.INVALID_REQUEST),
+}
+
+
+@pytest.mark.parametrize(("cluster_id", "node_id", "code"), MISMATCHED_IDS.values(), ids=MISMATCHED_IDS)
 def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
     cluster_id: str | None, node_id: int, code: int
 ) -> None:
@@ -122,15 +122,15 @@ def test_each_producer_gets_its_own_id_with_epoch_0(broker: VirtualBroker, versi
     assert [(r.error_code, r.producer_id, r.producer_epoch) for r in responses] == [(0, n, 0) for n in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"transactional_id": ""}, 42, id="empty transactional id"),
-        pytest.param({"producer_id": 5}, 42, id="producer id without epoch"),
-        pytest.param({"producer_epoch": 5}, 42, id="epoch without producer id"),
-        pytest.param({"producer_id": 5, "producer_epoch": 5}, 0, id="previous producer id and epoch"),
-    ],
-)
+INVALID_PRODUCERS = {
+    "empty transactional id": ({"transactional_id": ""}, 42),
+    "producer id without epoch": ({"producer_id": 5}, 42),
+    "epoch without producer id": ({"producer_epoch": 5}, 42),
+    "previous producer id and epoch": ({"producer_id": 5, "producer_epoch": 5}, 0),
+}
+
+
+@pytest.mark.parametrize(("fields", "code"), INVALID_PRODUCERS.values(), ids=INVALID_PRODUCERS)
 def test_invalid_init_producer_id_is_rejected(fields: dict[str, Any], code: int) -> None:
     request = InitProducerIdRequest(**({"transactional_id": None} | fields))
     response = VirtualBroker().client().call(request, 4)
@@ -166,10 +166,10 @@ def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(versi
     assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
 
 
-@pytest.mark.parametrize(
-    ("key_type", "message_until"),
-    [pytest.param(2, 3, id="share"), pytest.param(77, 6, id="unknown")],
-)
+KEY_TYPES = {"share": (2, 3), "unknown": (77, 6)}
+
+
+@pytest.mark.parametrize(("key_type", "message_until"), KEY_TYPES.values(), ids=KEY_TYPES)
 @pytest.mark.parametrize("version", range(1, 7))
 def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int, message_until: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
@@ -198,14 +198,14 @@ def test_cluster_authorized_operations_are_returned_on_request() -> None:
     assert operations == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 
-@pytest.mark.parametrize(
-    ("endpoint_type", "code"),
-    [
-        pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="endpoint type controllers"),
-        pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="unknown endpoint type"),
-        pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="endpoint type 0"),
-    ],
-)
+ENDPOINT_TYPES = {
+    "endpoint type controllers": (2, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+    "unknown endpoint type": (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+    "endpoint type 0": (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+}
+
+
+@pytest.mark.parametrize(("endpoint_type", "code"), ENDPOINT_TYPES.values(), ids=ENDPOINT_TYPES)
 def test_describe_cluster_accepts_only_the_endpoint_type_brokers(endpoint_type: int, code: ErrorCode) -> None:
     response = VirtualBroker().client().call(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
     assert (response.error_code, response.brokers) == (code, [])
@@ -233,17 +233,17 @@ def with_epochs() -> VirtualBroker:
     return broker
 
 
+EPOCH_ENDS = {
+    "previous epoch": (0, (0, 2)),
+    "current epoch ends at the log end": (4, (4, 5)),
+    "epoch without records ends with the previous one": (2, (0, 2)),
+    "future epoch is undefined": (5, (-1, -1)),
+    "epoch -1 is undefined": (-1, (-1, -1)),
+}
+
+
 @pytest.mark.parametrize("version", range(5))
-@pytest.mark.parametrize(
-    ("epoch", "expected"),
-    [
-        pytest.param(0, (0, 2), id="previous epoch"),
-        pytest.param(4, (4, 5), id="current epoch ends at the log end"),
-        pytest.param(2, (0, 2), id="epoch without records ends with the previous one"),
-        pytest.param(5, (-1, -1), id="future epoch is undefined"),
-        pytest.param(-1, (-1, -1), id="epoch -1 is undefined"),
-    ],
-)
+@pytest.mark.parametrize(("epoch", "expected"), EPOCH_ENDS.values(), ids=EPOCH_ENDS)
 def test_epoch_ends_where_the_next_one_starts(version: int, epoch: int, expected: tuple[int, int]) -> None:
     end = end_of(with_epochs(), version, epoch)
     assert (end.error_code, end.leader_epoch if version >= 1 else expected[0], end.end_offset) == (0, *expected)

@@ -345,14 +345,14 @@ def test_refused_connection_is_recorded_with_the_reason() -> None:
 # -- quotas, faults ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "answered_at_ms", "reported_ms"),
-    [
-        pytest.param(9, 0, 2000, id="muted version: response at once"),
-        pytest.param(3, 2000, 2000, id="held version: response after the throttle time"),
-        pytest.param(0, 2000, 0, id="version 0: held, and no throttle time in the response"),
-    ],
-)
+THROTTLES = {
+    "muted version: response at once": (9, 0, 2000),
+    "held version: response after the throttle time": (3, 2000, 2000),
+    "version 0: held, and no throttle time in the response": (0, 2000, 0),
+}
+
+
+@pytest.mark.parametrize(("version", "answered_at_ms", "reported_ms"), THROTTLES.values(), ids=THROTTLES)
 def test_throttle_is_recorded_as_an_event_and_in_the_request(
     version: int, answered_at_ms: int, reported_ms: int
 ) -> None:

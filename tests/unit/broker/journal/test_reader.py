@@ -49,10 +49,10 @@ def test_events_are_filtered(size: int, count: int, filters: dict[str, Any], exp
     assert seqs(journal_with_events(size, count), **filters) == expected
 
 
-@pytest.mark.parametrize(
-    ("after", "lost"),
-    [pytest.param(0, 6, id="read from the beginning"), pytest.param(4, 2, id="read after a lost event")],
-)
+GAPS = {"read from the beginning": (0, 6), "read after a lost event": (4, 2)}
+
+
+@pytest.mark.parametrize(("after", "lost"), GAPS.values(), ids=GAPS)
 def test_gap_has_the_number_of_lost_events(after: int, lost: int) -> None:
     reader = journal_with_events(4, 10)
     gap, *rest = reader.events(after=after, kind="broker-state")
@@ -77,14 +77,10 @@ def test_read_stops_at_its_limit_and_continues_from_there() -> None:
     assert ([event.seq for event in second.events], second.after) == ([5, 7], 7)
 
 
-@pytest.mark.parametrize(
-    ("count", "after"),
-    [
-        pytest.param(2, 4, id="fewer than available"),
-        pytest.param(9, 3, id="more than available"),
-        pytest.param(0, 7, id="none"),
-    ],
-)
+POSITIONS = {"fewer than available": (2, 4), "more than available": (9, 3), "none": (0, 7)}
+
+
+@pytest.mark.parametrize(("count", "after"), POSITIONS.values(), ids=POSITIONS)
 def test_before_last_returns_the_position_of_the_last_events(count: int, after: int) -> None:
     assert journal_with_events(4, 7).before_last(count, EventFilter(brokers=[1])) == after
 

@@ -16,14 +16,14 @@ def hashes_of(*batches: bytes) -> list[tuple[str, ...]]:
     return record_hashes(ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=items)]))
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        pytest.param(build_batch([ONE, TWO], producer_id=7, producer_epoch=1, base_sequence=3), id="a producer id"),
-        pytest.param(build_batch([ONE, TWO], compression=1), id="compression"),
-        pytest.param(build_batch([ONE, Record(1, 99, TWO.key, TWO.value, TWO.headers)]), id="another time"),
-    ],
-)
+SENT_AGAIN = {
+    "a producer id": build_batch([ONE, TWO], producer_id=7, producer_epoch=1, base_sequence=3),
+    "compression": build_batch([ONE, TWO], compression=1),
+    "another time": build_batch([ONE, Record(1, 99, TWO.key, TWO.value, TWO.headers)]),
+}
+
+
+@pytest.mark.parametrize("again", SENT_AGAIN.values(), ids=SENT_AGAIN)
 def test_records_sent_again_have_the_same_hashes_with(again: bytes) -> None:
     assert hashes_of(again) == hashes_of(build_batch([ONE, TWO]))
 
@@ -41,19 +41,19 @@ def test_records_have_different_hashes_in_each_partition() -> None:
     assert second == first[1:]
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        pytest.param(b"", id="no batch"),
-        pytest.param(b"short", id="no header"),
-        pytest.param(build_batch([ONE])[:-1], id="cut"),
-        pytest.param(b"\0" * 80, id="no length"),
-        pytest.param(build_message_set([ONE], 1)[:-1], id="cut message set"),
-        pytest.param(b"\0" * 11 + b"\x0e" + b"\0" * 6 + b"\x7f" * 8, id="message with a key beyond its end"),
-        pytest.param(build_message_set([ONE], 1, compression=1)[:-9] + b"\0" * 9, id="corrupt compression"),
-        pytest.param(b"\0" * 16 + b"\3" + b"\0" * 80, id="unknown magic"),
-    ],
-)
+UNREADABLE = {
+    "no batch": b"",
+    "no header": b"short",
+    "cut": build_batch([ONE])[:-1],
+    "no length": b"\0" * 80,
+    "cut message set": build_message_set([ONE], 1)[:-1],
+    "message with a key beyond its end": b"\0" * 11 + b"\x0e" + b"\0" * 6 + b"\x7f" * 8,
+    "corrupt compression": build_message_set([ONE], 1, compression=1)[:-9] + b"\0" * 9,
+    "unknown magic": b"\0" * 16 + b"\3" + b"\0" * 80,
+}
+
+
+@pytest.mark.parametrize("batch", UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_batch_has_no_hashes(batch: bytes) -> None:
     assert hashes_of(batch) == [()]
 

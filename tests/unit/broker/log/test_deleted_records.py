@@ -75,19 +75,19 @@ def offsets_by_time(log: PartitionLog) -> tuple[list[int], int]:
     return [-1 if each is None else each.offset for each in found], -1 if greatest is None else greatest.offset
 
 
-@pytest.mark.parametrize(
-    ("segment_batches", "start", "before", "size_after", "after"),
-    [
-        pytest.param(2, 0, ([0, 1, 3, 3, -1], 3), 5, ([0, 1, 3, 3, -1], 3), id="nothing"),
-        pytest.param(2, 1, ([1, 1, 3, 3, -1], 3), 5, ([1, 1, 3, 3, -1], 3), id="a part of the first segment"),
-        pytest.param(2, 2, ([-1, -1, 3, 3, -1], 3), 3, ([2, 3, 3, 3, -1], 3), id="the first segment"),
-        pytest.param(2, 3, ([-1, -1, 3, 3, -1], 3), 3, ([3, 3, 3, 3, -1], 3), id="one and a half"),
-        pytest.param(2, 4, ([-1, -1, -1, -1, -1], 3), 1, ([4, 4, 4, -1, -1], 4), id="all but the active segment"),
-        pytest.param(2, 5, ([-1, -1, -1, -1, -1], 3), 1, ([-1, -1, -1, -1, -1], 4), id="all"),
-        pytest.param(5, 2, ([2, 3, 3, 3, -1], 3), 5, ([2, 3, 3, 3, -1], 3), id="a part of the only segment"),
-        pytest.param(5, 5, ([-1, -1, -1, -1, -1], 3), 5, ([-1, -1, -1, -1, -1], 3), id="all of the only segment"),
-    ],
-)
+DELETED = {
+    "nothing": (2, 0, ([0, 1, 3, 3, -1], 3), 5, ([0, 1, 3, 3, -1], 3)),
+    "a part of the first segment": (2, 1, ([1, 1, 3, 3, -1], 3), 5, ([1, 1, 3, 3, -1], 3)),
+    "the first segment": (2, 2, ([-1, -1, 3, 3, -1], 3), 3, ([2, 3, 3, 3, -1], 3)),
+    "one and a half": (2, 3, ([-1, -1, 3, 3, -1], 3), 3, ([3, 3, 3, 3, -1], 3)),
+    "all but the active segment": (2, 4, ([-1, -1, -1, -1, -1], 3), 1, ([4, 4, 4, -1, -1], 4)),
+    "all": (2, 5, ([-1, -1, -1, -1, -1], 3), 1, ([-1, -1, -1, -1, -1], 4)),
+    "a part of the only segment": (5, 2, ([2, 3, 3, 3, -1], 3), 5, ([2, 3, 3, 3, -1], 3)),
+    "all of the only segment": (5, 5, ([-1, -1, -1, -1, -1], 3), 5, ([-1, -1, -1, -1, -1], 3)),
+}
+
+
+@pytest.mark.parametrize(("segment_batches", "start", "before", "size_after", "after"), DELETED.values(), ids=DELETED)
 def test_deleted_records_count_until_their_segment_is_removed(
     new_log: NewLog,
     value_bytes: int,
@@ -105,29 +105,23 @@ def test_deleted_records_count_until_their_segment_is_removed(
     assert append(log, batch_of(value_bytes, 1000)) == 5
 
 
-@pytest.mark.parametrize(
-    ("segment_batches", "config", "start", "remaining"),
-    [
-        pytest.param(2, {"retention_bytes": 5}, 0, 5, id="by size: nothing"),
-        pytest.param(2, {"retention_bytes": 4}, 0, 5, id="by size: less than a segment"),
-        pytest.param(2, {"retention_bytes": 3}, 2, 3, id="by size: a segment"),
-        pytest.param(2, {"retention_bytes": 1}, 4, 1, id="by size: all but the active segment"),
-        pytest.param(2, {"retention_bytes": 0}, 5, 0, id="by size: the active segment"),
-        pytest.param(5, {"retention_bytes": 2}, 0, 5, id="by size: less than the only segment"),
-        pytest.param(2, {"retention_ms": 4000}, 0, 5, id="by time: nothing"),
-        pytest.param(2, {"retention_ms": 2999}, 2, 3, id="by time: a segment, not a younger one before an older one"),
-        pytest.param(2, {"retention_ms": 999}, 5, 0, id="by time: the active segment"),
-        pytest.param(5, {"retention_ms": 1000}, 0, 5, id="by time: less than the only segment"),
-        pytest.param(5, {"retention_ms": 999}, 5, 0, id="by time: the only segment"),
-        pytest.param(
-            2,
-            {"retention_ms": 0, "retention_bytes": 0, "cleanup_deletes": False},
-            0,
-            5,
-            id="by neither: an empty policy",
-        ),
-    ],
-)
+RETENTION = {
+    "by size: nothing": (2, {"retention_bytes": 5}, 0, 5),
+    "by size: less than a segment": (2, {"retention_bytes": 4}, 0, 5),
+    "by size: a segment": (2, {"retention_bytes": 3}, 2, 3),
+    "by size: all but the active segment": (2, {"retention_bytes": 1}, 4, 1),
+    "by size: the active segment": (2, {"retention_bytes": 0}, 5, 0),
+    "by size: less than the only segment": (5, {"retention_bytes": 2}, 0, 5),
+    "by time: nothing": (2, {"retention_ms": 4000}, 0, 5),
+    "by time: a segment, not a younger one before an older one": (2, {"retention_ms": 2999}, 2, 3),
+    "by time: the active segment": (2, {"retention_ms": 999}, 5, 0),
+    "by time: less than the only segment": (5, {"retention_ms": 1000}, 0, 5),
+    "by time: the only segment": (5, {"retention_ms": 999}, 5, 0),
+    "by neither: an empty policy": (2, {"retention_ms": 0, "retention_bytes": 0, "cleanup_deletes": False}, 0, 5),
+}
+
+
+@pytest.mark.parametrize(("segment_batches", "config", "start", "remaining"), RETENTION.values(), ids=RETENTION)
 def test_retention_deletes_whole_segments(
     new_log: NewLog, value_bytes: int, segment_batches: int, config: dict[str, int | bool], start: int, remaining: int
 ) -> None:

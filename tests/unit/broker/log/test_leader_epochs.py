@@ -14,17 +14,17 @@ def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
-@pytest.mark.parametrize(
-    ("epoch", "expected"),
-    [
-        pytest.param(-1, (-1, -1), id="an undefined epoch has no end offset"),
-        pytest.param(9, (9, LOG_END_OFFSET), id="the latest epoch ends at the log end offset"),
-        pytest.param(10, (-1, -1), id="an epoch after the latest is unknown"),
-        pytest.param(2, (2, 20), id="an epoch ends at the start of the next"),
-        pytest.param(3, (2, 20), id="an epoch without records ends with the previous one"),
-        pytest.param(0, (0, 10), id="an epoch before the first known one ends at its start"),
-    ],
-)
+END_OFFSETS = {
+    "an undefined epoch has no end offset": (-1, (-1, -1)),
+    "the latest epoch ends at the log end offset": (9, (9, LOG_END_OFFSET)),
+    "an epoch after the latest is unknown": (10, (-1, -1)),
+    "an epoch ends at the start of the next": (2, (2, 20)),
+    "an epoch without records ends with the previous one": (3, (2, 20)),
+    "an epoch before the first known one ends at its start": (0, (0, 10)),
+}
+
+
+@pytest.mark.parametrize(("epoch", "expected"), END_OFFSETS.values(), ids=END_OFFSETS)
 def test_end_offset(epoch: int, expected: tuple[int, int]) -> None:
     assert epochs_of((2, 10), (5, 20), (9, 30)).end_offset_for(epoch, LOG_END_OFFSET) == expected
 
@@ -33,15 +33,15 @@ def test_end_offset_of_an_empty_log_is_undefined() -> None:
     assert epochs_of().end_offset_for(0, 0) == (-1, -1)
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"),
-    [
-        pytest.param(9, -1, id="before the first epoch"),
-        pytest.param(10, 2, id="at the start of an epoch"),
-        pytest.param(29, 5, id="last offset of an epoch"),
-        pytest.param(1000, 9, id="the latest epoch has no upper bound"),
-    ],
-)
+EPOCHS = {
+    "before the first epoch": (9, -1),
+    "at the start of an epoch": (10, 2),
+    "last offset of an epoch": (29, 5),
+    "the latest epoch has no upper bound": (1000, 9),
+}
+
+
+@pytest.mark.parametrize(("offset", "expected"), EPOCHS.values(), ids=EPOCHS)
 def test_epoch_at(offset: int, expected: int) -> None:
     assert epochs_of((2, 10), (5, 20), (9, 30)).at(offset) == expected
 
@@ -54,15 +54,15 @@ def test_epoch_without_records_is_removed_when_the_next_one_starts() -> None:
     assert epochs_of((2, 10), (5, 20), (6, 20)).end_offset_for(5, LOG_END_OFFSET) == (2, 20)
 
 
-@pytest.mark.parametrize(
-    ("start", "oldest", "oldest_end_offset"),
-    [
-        pytest.param(5, 2, 20, id="before the first epoch: nothing is removed"),
-        pytest.param(20, 5, 30, id="at the start of an epoch: that epoch is kept"),
-        pytest.param(25, 5, 30, id="inside an epoch: its start moves"),
-        pytest.param(40, 9, LOG_END_OFFSET, id="inside the latest epoch"),
-    ],
-)
+START_TRUNCATIONS = {
+    "before the first epoch: nothing is removed": (5, 2, 20),
+    "at the start of an epoch: that epoch is kept": (20, 5, 30),
+    "inside an epoch: its start moves": (25, 5, 30),
+    "inside the latest epoch": (40, 9, LOG_END_OFFSET),
+}
+
+
+@pytest.mark.parametrize(("start", "oldest", "oldest_end_offset"), START_TRUNCATIONS.values(), ids=START_TRUNCATIONS)
 def test_truncation_from_the_start_removes_earlier_epochs(start: int, oldest: int, oldest_end_offset: int) -> None:
     epochs = epochs_of((2, 10), (5, 20), (9, 30))
     epochs.truncate_from_start(start)
@@ -72,15 +72,15 @@ def test_truncation_from_the_start_removes_earlier_epochs(start: int, oldest: in
     assert epochs.end_offset_for(0, LOG_END_OFFSET) == (0, max(start, 10))
 
 
-@pytest.mark.parametrize(
-    ("log_end_offset", "latest", "ends"),
-    [
-        pytest.param(31, 9, [(2, 20), (5, 30), (9, 31)], id="after the start of the last epoch"),
-        pytest.param(30, 5, [(2, 20), (5, 30), (-1, -1)], id="at the start of the last epoch"),
-        pytest.param(15, 2, [(2, 15), (-1, -1), (-1, -1)], id="inside the first epoch"),
-        pytest.param(10, -1, [(-1, -1), (-1, -1), (-1, -1)], id="at the start of the first epoch"),
-    ],
-)
+END_TRUNCATIONS = {
+    "after the start of the last epoch": (31, 9, [(2, 20), (5, 30), (9, 31)]),
+    "at the start of the last epoch": (30, 5, [(2, 20), (5, 30), (-1, -1)]),
+    "inside the first epoch": (15, 2, [(2, 15), (-1, -1), (-1, -1)]),
+    "at the start of the first epoch": (10, -1, [(-1, -1), (-1, -1), (-1, -1)]),
+}
+
+
+@pytest.mark.parametrize(("log_end_offset", "latest", "ends"), END_TRUNCATIONS.values(), ids=END_TRUNCATIONS)
 def test_truncation_from_the_end_removes_later_epochs(
     log_end_offset: int, latest: int, ends: list[tuple[int, int]]
 ) -> None:

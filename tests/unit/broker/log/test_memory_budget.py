@@ -37,14 +37,14 @@ class StubLog:
         self.budget.release(len(memory.view), memory)
 
 
-@pytest.mark.parametrize(
-    ("limit", "last_appends_ms", "size", "kept", "used_bytes"),
-    [
-        pytest.param(30, [1, 2], 10, [1, 2], 30, id="up to the limit: none"),
-        pytest.param(40, [1, 2, 3, 4], 25, [4], 35, id="a large allocation: several"),
-        pytest.param(20, [1, 2], 1000, [], 1000, id="an allocation above the limit: every one, and it succeeds"),
-    ],
-)
+EVICTIONS = {
+    "up to the limit: none": (30, [1, 2], 10, [1, 2], 30),
+    "a large allocation: several": (40, [1, 2, 3, 4], 25, [4], 35),
+    "an allocation above the limit: every one, and it succeeds": (20, [1, 2], 1000, [], 1000),
+}
+
+
+@pytest.mark.parametrize(("limit", "last_appends_ms", "size", "kept", "used_bytes"), EVICTIONS.values(), ids=EVICTIONS)
 def test_allocation_evicts_segments_until_it_is_within_the_limit(
     limit: int, last_appends_ms: list[int], size: int, kept: list[int], used_bytes: int
 ) -> None:

@@ -21,17 +21,17 @@ def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
     return storage, PartitionLog("t-0", LogConfig(AppendConfig()), storage)
 
 
-@pytest.mark.parametrize(
-    ("log_bytes", "size", "capacity"),
-    [
-        pytest.param(0, 100, FIRST_SEGMENT_BYTES, id="empty log"),
-        pytest.param(0, FIRST_SEGMENT_BYTES + 1, 2 * FIRST_SEGMENT_BYTES, id="batch above a page"),
-        pytest.param(8 * FIRST_SEGMENT_BYTES, 100, 4 * FIRST_SEGMENT_BYTES, id="half of the log"),
-        pytest.param(16 * FIRST_SEGMENT_BYTES - 2, 100, 4 * FIRST_SEGMENT_BYTES, id="rounded down"),
-        pytest.param(10**9, 100, 8 * FIRST_SEGMENT_BYTES, id="the largest"),
-        pytest.param(10**9, 9 * FIRST_SEGMENT_BYTES, 9 * FIRST_SEGMENT_BYTES, id="batch above the largest"),
-    ],
-)
+CAPACITIES = {
+    "empty log": (0, 100, FIRST_SEGMENT_BYTES),
+    "batch above a page": (0, FIRST_SEGMENT_BYTES + 1, 2 * FIRST_SEGMENT_BYTES),
+    "half of the log": (8 * FIRST_SEGMENT_BYTES, 100, 4 * FIRST_SEGMENT_BYTES),
+    "rounded down": (16 * FIRST_SEGMENT_BYTES - 2, 100, 4 * FIRST_SEGMENT_BYTES),
+    "the largest": (10**9, 100, 8 * FIRST_SEGMENT_BYTES),
+    "batch above the largest": (10**9, 9 * FIRST_SEGMENT_BYTES, 9 * FIRST_SEGMENT_BYTES),
+}
+
+
+@pytest.mark.parametrize(("log_bytes", "size", "capacity"), CAPACITIES.values(), ids=CAPACITIES)
 def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
     storage, log = storage_and_log()
     monkeypatch.setattr(log, "size_in_bytes", log_bytes)
@@ -39,18 +39,17 @@ def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeyp
     assert storage.begin_segment(log, 0, size, 0, NOW_MS).charged_bytes == capacity
 
 
-@pytest.mark.parametrize(
-    ("configs", "level"),
-    [
-        ({}, None),
-        ({"compression.type": "gzip"}, None),
-        ({"compression.type": "gzip", "compression.gzip.level": "-1"}, None),
-        ({"compression.type": "gzip", "compression.gzip.level": "5"}, 5),
-        ({"compression.type": "gzip", "compression.zstd.level": "5"}, None),
-        ({"compression.type": "snappy"}, None),
-    ],
-    ids=["producer", "default", "the same as the default", "a level", "of another codec", "without levels"],
-)
+COMPRESSION_LEVELS = {
+    "producer": ({}, None),
+    "default": ({"compression.type": "gzip"}, None),
+    "the same as the default": ({"compression.type": "gzip", "compression.gzip.level": "-1"}, None),
+    "a level": ({"compression.type": "gzip", "compression.gzip.level": "5"}, 5),
+    "of another codec": ({"compression.type": "gzip", "compression.zstd.level": "5"}, None),
+    "without levels": ({"compression.type": "snappy"}, None),
+}
+
+
+@pytest.mark.parametrize(("configs", "level"), COMPRESSION_LEVELS.values(), ids=COMPRESSION_LEVELS)
 def test_compression_level_of_a_log(configs: dict[str, str], level: int | None) -> None:
     config = Config.load()
     assert log_settings(TopicConfig(config, configs), config).append.compression_level == level
@@ -82,16 +81,16 @@ def test_cleaned_segment_replaces_the_charge_of_its_sources() -> None:
     assert storage.budget.used_bytes == 10 + INDEX_ENTRY_BYTES
 
 
-@pytest.mark.parametrize(
-    ("size", "room", "continues", "capacity"),
-    [
-        pytest.param(100, 0, False, 1000, id="no room: a segment of segment.bytes"),
-        pytest.param(100, 99, False, 1000, id="too little room"),
-        pytest.param(100, 100, True, 100, id="just enough room: a part of that size"),
-        pytest.param(100, 900, True, 900, id="more room"),
-        pytest.param(1001, 1000, False, 1001, id="a batch above segment.bytes"),
-    ],
-)
+CONTINUATIONS = {
+    "no room: a segment of segment.bytes": (100, 0, False, 1000),
+    "too little room": (100, 99, False, 1000),
+    "just enough room: a part of that size": (100, 100, True, 100),
+    "more room": (100, 900, True, 900),
+    "a batch above segment.bytes": (1001, 1000, False, 1001),
+}
+
+
+@pytest.mark.parametrize(("size", "room", "continues", "capacity"), CONTINUATIONS.values(), ids=CONTINUATIONS)
 def test_segment_continues_the_previous_one_if_the_batch_fits(
     size: int, room: int, continues: bool, capacity: int
 ) -> None:

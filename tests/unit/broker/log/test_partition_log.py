@@ -100,31 +100,27 @@ def with_flipped_bit(data: memoryview) -> memoryview:
     return data
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        pytest.param(
-            with_flipped_bit(batch()),
-            AppendResult(error_code=ErrorCode.CORRUPT_MESSAGE),
-            id="a checksum mismatch, without the log start offset",
-        ),
-        pytest.param(
-            batch([bytes(1000)]),
-            AppendResult(error_code=ErrorCode.MESSAGE_TOO_LARGE),
-            id="a batch that is too large, without the log start offset",
-        ),
-        pytest.param(
-            batch(producer_id=5, producer_epoch=0, sequence=9),
-            AppendResult(error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, log_start_offset=1),
-            id="a gap in the sequence numbers, with the log start offset",
-        ),
-        pytest.param(
-            batch(timestamps=[NOW_MS + 10**10]),
-            AppendResult(error_code=ErrorCode.INVALID_TIMESTAMP, log_start_offset=1),
-            id="an invalid record, with the log start offset and record errors",
-        ),
-    ],
-)
+REJECTED = {
+    "a checksum mismatch, without the log start offset": (
+        with_flipped_bit(batch()),
+        AppendResult(error_code=ErrorCode.CORRUPT_MESSAGE),
+    ),
+    "a batch that is too large, without the log start offset": (
+        batch([bytes(1000)]),
+        AppendResult(error_code=ErrorCode.MESSAGE_TOO_LARGE),
+    ),
+    "a gap in the sequence numbers, with the log start offset": (
+        batch(producer_id=5, producer_epoch=0, sequence=9),
+        AppendResult(error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, log_start_offset=1),
+    ),
+    "an invalid record, with the log start offset and record errors": (
+        batch(timestamps=[NOW_MS + 10**10]),
+        AppendResult(error_code=ErrorCode.INVALID_TIMESTAMP, log_start_offset=1),
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), REJECTED.values(), ids=REJECTED)
 def test_rejected_batch_changes_nothing(data: memoryview, expected: AppendResult) -> None:
     log = new_log(LogConfig(AppendConfig(max_message_bytes=500)))
     append(log, batch())
@@ -152,16 +148,16 @@ def test_duplicate_batch_returns_the_offsets_of_the_first_copy_and_is_not_stored
 # Reading
 
 
-@pytest.mark.parametrize(
-    ("offset", "error_code"),
-    [
-        pytest.param(0, ErrorCode.OFFSET_OUT_OF_RANGE, id="below the log start offset"),
-        pytest.param(1, ErrorCode.NONE, id="at the log start offset"),
-        pytest.param(3, ErrorCode.NONE, id="at the log end offset"),
-        pytest.param(4, ErrorCode.OFFSET_OUT_OF_RANGE, id="beyond the log end offset"),
-        pytest.param(-1, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative"),
-    ],
-)
+READS = {
+    "below the log start offset": (0, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "at the log start offset": (1, ErrorCode.NONE),
+    "at the log end offset": (3, ErrorCode.NONE),
+    "beyond the log end offset": (4, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "negative": (-1, ErrorCode.OFFSET_OUT_OF_RANGE),
+}
+
+
+@pytest.mark.parametrize(("offset", "error_code"), READS.values(), ids=READS)
 def test_read_outside_the_log_returns_offset_out_of_range(offset: int, error_code: ErrorCode) -> None:
     log = new_log()
     for _ in range(3):
@@ -265,30 +261,30 @@ def log_with_times() -> PartitionLog:
     return log
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "expected"),
-    [
-        pytest.param(0, (10, 0), id="before the first timestamp"),
-        pytest.param(10, (10, 0), id="the first timestamp"),
-        pytest.param(11, (30, 1), id="a timestamp inside a batch"),
-        pytest.param(31, (50, 4), id="a timestamp in a later batch"),
-        pytest.param(50, (50, 4), id="the greatest timestamp"),
-        pytest.param(51, None, id="after the greatest timestamp"),
-    ],
-)
+TIMESTAMPS = {
+    "before the first timestamp": (0, (10, 0)),
+    "the first timestamp": (10, (10, 0)),
+    "a timestamp inside a batch": (11, (30, 1)),
+    "a timestamp in a later batch": (31, (50, 4)),
+    "the greatest timestamp": (50, (50, 4)),
+    "after the greatest timestamp": (51, None),
+}
+
+
+@pytest.mark.parametrize(("timestamp", "expected"), TIMESTAMPS.values(), ids=TIMESTAMPS)
 def test_offset_for_timestamp(timestamp: int, expected: tuple[int, int] | None) -> None:
     found = log_with_times().offset_for_timestamp(timestamp)
     assert found == (None if expected is None else TimestampOffset(*expected, LEADER_EPOCH))
 
 
-@pytest.mark.parametrize(
-    ("start", "timestamp", "expected"),
-    [
-        pytest.param(2, 25, (25, 3), id="a record below the log start offset is not found"),
-        pytest.param(2, 20, (20, 2), id="a record at the log start offset is found"),
-        pytest.param(5, 50, (50, 6), id="a record below it in the same batch is not found"),
-    ],
-)
+DELETED_TIMESTAMPS = {
+    "a record below the log start offset is not found": (2, 25, (25, 3)),
+    "a record at the log start offset is found": (2, 20, (20, 2)),
+    "a record below it in the same batch is not found": (5, 50, (50, 6)),
+}
+
+
+@pytest.mark.parametrize(("start", "timestamp", "expected"), DELETED_TIMESTAMPS.values(), ids=DELETED_TIMESTAMPS)
 def test_offset_for_timestamp_ignores_records_below_the_log_start(
     start: int, timestamp: int, expected: tuple[int, int]
 ) -> None:
@@ -428,15 +424,15 @@ def log_of_three() -> PartitionLog:
     return log
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected", "remaining"),
-    [
-        pytest.param(5, 5, [(0, 2), (3, 4)], id="at the start of a batch"),
-        pytest.param(7, 7, [(0, 2), (3, 4)], id="inside a batch: it is removed whole and leaves a gap"),
-        pytest.param(1, 1, [], id="inside the first batch"),
-        pytest.param(0, 0, [], id="at the start of the log"),
-    ],
-)
+TRUNCATIONS = {
+    "at the start of a batch": (5, 5, [(0, 2), (3, 4)]),
+    "inside a batch: it is removed whole and leaves a gap": (7, 7, [(0, 2), (3, 4)]),
+    "inside the first batch": (1, 1, []),
+    "at the start of the log": (0, 0, []),
+}
+
+
+@pytest.mark.parametrize(("offset", "expected", "remaining"), TRUNCATIONS.values(), ids=TRUNCATIONS)
 def test_truncated_log_continues_at_the_requested_offset(
     offset: int, expected: int, remaining: list[tuple[int, int]]
 ) -> None:
@@ -649,29 +645,25 @@ def test_returned_records_stay_readable_after_compaction() -> None:
     assert [bytes(part) for part in parts] == before
 
 
-@pytest.mark.parametrize(
-    ("config", "timestamps", "segments"),
-    [
-        pytest.param({}, [0, 6 * 86_400_000, 8 * 86_400_000], [0, 2], id="segment.ms defaults to a week"),
-        pytest.param(
-            {"segment_ms": 10}, [0, 10, 11, 12], [0, 2], id="a segment ends more than segment.ms after its first batch"
-        ),
-        pytest.param({"segment_ms": 10}, [20, 0, 5, 31], [0, 3], id="the first batch counts, not the oldest timestamp"),
-        pytest.param({"segment_ms": 10}, [-1, 0, 100], [0], id="no limit if the first batch has no timestamp"),
-        pytest.param(
-            {"segment_ms": 100, "max_compaction_lag_ms": 10},
-            [0, 11],
-            [0],
-            id="max.compaction.lag.ms is ignored if the log is not compacted",
-        ),
-        pytest.param(
-            {"segment_ms": 100, "max_compaction_lag_ms": 10, "append": AppendConfig(compacted=True)},
-            [0, 11],
-            [0, 1],
-            id="max.compaction.lag.ms ends a segment if the log is compacted",
-        ),
-    ],
-)
+ROLLS = {
+    "segment.ms defaults to a week": ({}, [0, 6 * 86_400_000, 8 * 86_400_000], [0, 2]),
+    "a segment ends more than segment.ms after its first batch": ({"segment_ms": 10}, [0, 10, 11, 12], [0, 2]),
+    "the first batch counts, not the oldest timestamp": ({"segment_ms": 10}, [20, 0, 5, 31], [0, 3]),
+    "no limit if the first batch has no timestamp": ({"segment_ms": 10}, [-1, 0, 100], [0]),
+    "max.compaction.lag.ms is ignored if the log is not compacted": (
+        {"segment_ms": 100, "max_compaction_lag_ms": 10},
+        [0, 11],
+        [0],
+    ),
+    "max.compaction.lag.ms ends a segment if the log is compacted": (
+        {"segment_ms": 100, "max_compaction_lag_ms": 10, "append": AppendConfig(compacted=True)},
+        [0, 11],
+        [0, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "timestamps", "segments"), ROLLS.values(), ids=ROLLS)
 def test_segments_roll_by_time(config: dict[str, Any], timestamps: list[int], segments: list[int]) -> None:
     log = new_log(LogConfig(**({"append": AppendConfig()} | config)))
     for timestamp in timestamps:

@@ -59,24 +59,22 @@ def partition_with(*batches: BatchHeader) -> Partition:
 OPEN = header(0, transactional=True)
 
 
-@pytest.mark.parametrize(
-    ("stored", "sent"),
-    [
-        pytest.param([], header(0), id="the first batch of a producer"),
-        pytest.param([], header(77, epoch=5), id="an unknown producer, with any sequence and epoch"),
-        pytest.param([header(0, 3)], header(3), id="the next sequence"),
-        pytest.param([header(0), header(0, epoch=1)], header(1, epoch=1), id="the next sequence of a newer epoch"),
-        pytest.param([header(0, 3)], header(0, epoch=1), id="a newer epoch that starts at sequence 0"),
-        pytest.param([header(LARGEST_SEQUENCE)], header(0), id="sequence 0 after 2147483647"),
-        pytest.param(
-            [header(LARGEST_SEQUENCE - 1, 4)], header(2), id="the next sequence after a batch that wraps around"
-        ),
-        pytest.param([header(0, 3)], header(0, producer=7), id="another producer, with its own sequence"),
-        pytest.param([OPEN], header(1, transactional=True), id="the next batch of the open transaction"),
-        pytest.param([OPEN], header(0, epoch=1, transactional=True), id="a newer epoch in the open transaction"),
-        pytest.param([header(5, epoch=-1)], header(99, epoch=-1), id="a batch without an epoch, with any sequence"),
-    ],
-)
+ACCEPTED = {
+    "the first batch of a producer": ([], header(0)),
+    "an unknown producer, with any sequence and epoch": ([], header(77, epoch=5)),
+    "the next sequence": ([header(0, 3)], header(3)),
+    "the next sequence of a newer epoch": ([header(0), header(0, epoch=1)], header(1, epoch=1)),
+    "a newer epoch that starts at sequence 0": ([header(0, 3)], header(0, epoch=1)),
+    "sequence 0 after 2147483647": ([header(LARGEST_SEQUENCE)], header(0)),
+    "the next sequence after a batch that wraps around": ([header(LARGEST_SEQUENCE - 1, 4)], header(2)),
+    "another producer, with its own sequence": ([header(0, 3)], header(0, producer=7)),
+    "the next batch of the open transaction": ([OPEN], header(1, transactional=True)),
+    "a newer epoch in the open transaction": ([OPEN], header(0, epoch=1, transactional=True)),
+    "a batch without an epoch, with any sequence": ([header(5, epoch=-1)], header(99, epoch=-1)),
+}
+
+
+@pytest.mark.parametrize(("stored", "sent"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted_batch(stored: list[BatchHeader], sent: BatchHeader) -> None:
     assert partition_with(*stored).send(sent) is None
 
@@ -213,17 +211,17 @@ def partition_with_aborted() -> Partition:
     return partition
 
 
-@pytest.mark.parametrize(
-    ("offset", "upper_offset", "producers"),
-    [
-        pytest.param(0, 9, [2, 1, 4], id="all, ordered by marker"),
-        pytest.param(0, 7, [2, 1], id="not a transaction that starts at the upper bound"),
-        pytest.param(0, 1, [1], id="a transaction that starts below the upper bound and ends above it"),
-        pytest.param(4, 9, [1, 4], id="a transaction with its marker at the first offset"),
-        pytest.param(5, 9, [4], id="not a transaction with its marker below the first offset"),
-        pytest.param(5, 7, [], id="no transaction in the range"),
-    ],
-)
+ABORTED = {
+    "all, ordered by marker": (0, 9, [2, 1, 4]),
+    "not a transaction that starts at the upper bound": (0, 7, [2, 1]),
+    "a transaction that starts below the upper bound and ends above it": (0, 1, [1]),
+    "a transaction with its marker at the first offset": (4, 9, [1, 4]),
+    "not a transaction with its marker below the first offset": (5, 9, [4]),
+    "no transaction in the range": (5, 7, []),
+}
+
+
+@pytest.mark.parametrize(("offset", "upper_offset", "producers"), ABORTED.values(), ids=ABORTED)
 def test_aborted_transactions(offset: int, upper_offset: int, producers: list[int]) -> None:
     found = partition_with_aborted().state.aborted_transactions(offset, upper_offset)
     assert [aborted.producer_id for aborted in found] == producers
@@ -262,22 +260,18 @@ def test_producer_with_an_open_transaction_does_not_expire() -> None:
 # -- transaction version 2 (KIP-890) -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("stored", "ended", "marker", "rejected"),
-    [
-        pytest.param([], [], marker_header(0), False, id="an unknown producer"),
-        pytest.param([OPEN], [], marker_header(1), False, id="a higher epoch than the records"),
-        pytest.param(
-            [OPEN], [], marker_header(0), True, id="the epoch of the records: a marker of an earlier transaction"
-        ),
-        pytest.param([OPEN], [1], marker_header(1), False, id="the same marker again: the response was lost"),
-        pytest.param([OPEN], [1], marker_header(0), True, id="an epoch that has ended"),
-        pytest.param([header(0)], [], marker_header(0), False, id="the epoch of a producer without a transaction"),
-        pytest.param(
-            [header(0, epoch=MAX_EPOCH, transactional=True)], [], marker_header(MAX_EPOCH), False, id="the last epoch"
-        ),
-    ],
-)
+MARKER_EPOCHS = {
+    "an unknown producer": ([], [], marker_header(0), False),
+    "a higher epoch than the records": ([OPEN], [], marker_header(1), False),
+    "the epoch of the records: a marker of an earlier transaction": ([OPEN], [], marker_header(0), True),
+    "the same marker again: the response was lost": ([OPEN], [1], marker_header(1), False),
+    "an epoch that has ended": ([OPEN], [1], marker_header(0), True),
+    "the epoch of a producer without a transaction": ([header(0)], [], marker_header(0), False),
+    "the last epoch": ([header(0, epoch=MAX_EPOCH, transactional=True)], [], marker_header(MAX_EPOCH), False),
+}
+
+
+@pytest.mark.parametrize(("stored", "ended", "marker", "rejected"), MARKER_EPOCHS.values(), ids=MARKER_EPOCHS)
 def test_marker_of_transaction_version_2_must_have_a_higher_epoch_than_the_records(
     stored: list[BatchHeader], ended: list[int], marker: BatchHeader, rejected: bool
 ) -> None:
@@ -347,15 +341,15 @@ def test_duplicate_is_recognized_during_verification() -> None:
     assert isinstance(partition.send(header(2)), StoredBatch)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "sequence", "lowest_sequence"),
-    [
-        pytest.param(1, 2, 2, id="an earlier batch"),
-        pytest.param(1, 5, 3, id="a later batch"),
-        pytest.param(2, 9, 9, id="a higher epoch resets the sequence"),
-        pytest.param(0, 0, 3, id="a lower epoch is ignored"),
-    ],
-)
+UNDER_VERIFICATION = {
+    "an earlier batch": (1, 2, 2),
+    "a later batch": (1, 5, 3),
+    "a higher epoch resets the sequence": (2, 9, 9),
+    "a lower epoch is ignored": (0, 0, 3),
+}
+
+
+@pytest.mark.parametrize(("epoch", "sequence", "lowest_sequence"), UNDER_VERIFICATION.values(), ids=UNDER_VERIFICATION)
 def test_earliest_batch_under_verification_must_be_stored_first(
     epoch: int, sequence: int, lowest_sequence: int
 ) -> None:
@@ -365,14 +359,14 @@ def test_earliest_batch_under_verification_must_be_stored_first(
     assert partition.send(transactional(lowest_sequence, 2)) is None
 
 
-@pytest.mark.parametrize(
-    ("raises_epochs", "marker_epoch", "cleared"),
-    [
-        pytest.param(False, 0, True, id="transaction version 1"),
-        pytest.param(True, 1, False, id="version 2: the marker of the previous transaction"),
-        pytest.param(True, 2, True, id="version 2: the marker of the transaction under verification"),
-    ],
-)
+CLEARED = {
+    "transaction version 1": (False, 0, True),
+    "version 2: the marker of the previous transaction": (True, 1, False),
+    "version 2: the marker of the transaction under verification": (True, 2, True),
+}
+
+
+@pytest.mark.parametrize(("raises_epochs", "marker_epoch", "cleared"), CLEARED.values(), ids=CLEARED)
 def test_marker_clears_the_verification_of_its_transaction(
     raises_epochs: bool, marker_epoch: int, cleared: bool
 ) -> None:

@@ -25,33 +25,27 @@ def segment_of(batches: list[tuple[int, int]], base_offset: int = 100) -> Segmen
 THREE = [(2, 10), (1, 20), (4, 30)]
 
 
-@pytest.mark.parametrize(
-    ("offset", "max_bytes", "up_to_offset", "at_least_one", "expected"),
-    [
-        pytest.param(100, 1000, 107, False, (0, 60, 107), id="every batch fits"),
-        pytest.param(100, 1000, 999, False, (0, 60, 107), id="the upper offset is beyond the segment"),
-        pytest.param(101, 1000, 107, False, (0, 60, 107), id="an offset inside a batch reads from its start"),
-        pytest.param(105, 1000, 107, False, (30, 60, 107), id="an offset inside the last batch"),
-        pytest.param(100, 1000, 103, False, (0, 30, 103), id="the upper offset is the start of a batch"),
-        pytest.param(100, 1000, 105, False, (0, 30, 103), id="a batch that contains the upper offset is excluded"),
-        pytest.param(
-            103, 1000, 105, True, (30, 30, 103), id="even the first batch is excluded if it contains the upper offset"
-        ),
-        pytest.param(100, 59, 107, False, (0, 30, 103), id="a batch that does not fit is excluded whole"),
-        pytest.param(100, 60, 107, False, (0, 60, 107), id="the last batch ends at the size limit"),
-        pytest.param(100, 30, 107, False, (0, 30, 103), id="a middle batch ends at the size limit"),
-        pytest.param(100, 9, 107, False, (0, 0, 100), id="the first batch does not fit"),
-        pytest.param(
-            100, 9, 107, True, (0, 10, 102), id="with at_least_one the first batch is returned although it does not fit"
-        ),
-        pytest.param(
-            104, 9, 107, True, (30, 60, 107), id="with at_least_one the last batch is returned although it does not fit"
-        ),
-        pytest.param(100, 0, 107, False, (0, 0, 100), id="a limit of 0 bytes returns nothing"),
-        pytest.param(102, -5, 107, False, (10, 10, 102), id="a negative limit returns nothing"),
-        pytest.param(102, -5, 107, True, (10, 30, 103), id="with at_least_one a negative limit returns one batch"),
-    ],
-)
+SPANS = {
+    "every batch fits": (100, 1000, 107, False, (0, 60, 107)),
+    "the upper offset is beyond the segment": (100, 1000, 999, False, (0, 60, 107)),
+    "an offset inside a batch reads from its start": (101, 1000, 107, False, (0, 60, 107)),
+    "an offset inside the last batch": (105, 1000, 107, False, (30, 60, 107)),
+    "the upper offset is the start of a batch": (100, 1000, 103, False, (0, 30, 103)),
+    "a batch that contains the upper offset is excluded": (100, 1000, 105, False, (0, 30, 103)),
+    "even the first batch is excluded if it contains the upper offset": (103, 1000, 105, True, (30, 30, 103)),
+    "a batch that does not fit is excluded whole": (100, 59, 107, False, (0, 30, 103)),
+    "the last batch ends at the size limit": (100, 60, 107, False, (0, 60, 107)),
+    "a middle batch ends at the size limit": (100, 30, 107, False, (0, 30, 103)),
+    "the first batch does not fit": (100, 9, 107, False, (0, 0, 100)),
+    "with at_least_one the first batch is returned although it does not fit": (100, 9, 107, True, (0, 10, 102)),
+    "with at_least_one the last batch is returned although it does not fit": (104, 9, 107, True, (30, 60, 107)),
+    "a limit of 0 bytes returns nothing": (100, 0, 107, False, (0, 0, 100)),
+    "a negative limit returns nothing": (102, -5, 107, False, (10, 10, 102)),
+    "with at_least_one a negative limit returns one batch": (102, -5, 107, True, (10, 30, 103)),
+}
+
+
+@pytest.mark.parametrize(("offset", "max_bytes", "up_to_offset", "at_least_one", "expected"), SPANS.values(), ids=SPANS)
 def test_span_of_adjacent_batches(
     offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool, expected: tuple[int, int, int]
 ) -> None:
@@ -102,19 +96,19 @@ def segment_with_gaps() -> Segment:
     return segment
 
 
-@pytest.mark.parametrize(
-    ("offset", "max_bytes", "up_to_offset", "expected"),
-    [
-        pytest.param(100, 1000, 130, (0, 60, 130), id="an offset before the first batch"),
-        pytest.param(112, 1000, 130, (10, 60, 130), id="an offset in a gap reads from the next batch"),
-        pytest.param(121, 1000, 130, (30, 60, 130), id="an offset in the last gap reads from the last batch"),
-        pytest.param(130, 1000, 140, (60, 60, 130), id="an offset after the last batch returns nothing"),
-        pytest.param(100, 1000, 115, (0, 10, 112), id="an upper offset in a gap"),
-        pytest.param(100, 1000, 105, (0, 0, 100), id="an upper offset before the first batch"),
-        pytest.param(112, 20, 130, (10, 30, 121), id="a batch that fits exactly"),
-        pytest.param(112, 19, 130, (10, 10, 112), id="a batch that does not fit"),
-    ],
-)
+GAP_SPANS = {
+    "an offset before the first batch": (100, 1000, 130, (0, 60, 130)),
+    "an offset in a gap reads from the next batch": (112, 1000, 130, (10, 60, 130)),
+    "an offset in the last gap reads from the last batch": (121, 1000, 130, (30, 60, 130)),
+    "an offset after the last batch returns nothing": (130, 1000, 140, (60, 60, 130)),
+    "an upper offset in a gap": (100, 1000, 115, (0, 10, 112)),
+    "an upper offset before the first batch": (100, 1000, 105, (0, 0, 100)),
+    "a batch that fits exactly": (112, 20, 130, (10, 30, 121)),
+    "a batch that does not fit": (112, 19, 130, (10, 10, 112)),
+}
+
+
+@pytest.mark.parametrize(("offset", "max_bytes", "up_to_offset", "expected"), GAP_SPANS.values(), ids=GAP_SPANS)
 def test_span_over_gaps(offset: int, max_bytes: int, up_to_offset: int, expected: tuple[int, int, int]) -> None:
     assert segment_with_gaps().span(offset, max_bytes, up_to_offset, False) == expected
 

@@ -21,18 +21,18 @@ def three_segments() -> SegmentList:
     return segments
 
 
-@pytest.mark.parametrize(
-    ("offset", "max_bytes", "up_to_offset", "batches", "next_offset"),
-    [
-        pytest.param(22, 100, 24, [23], 24, id="at the end of the active segment"),
-        pytest.param(20, 100, 24, [21, 23], 24, id="the whole active segment"),
-        pytest.param(0, 100, 24, [1, 3, 5, 7, 21, 23], 24, id="through every segment"),
-        pytest.param(0, 30, 24, [1, 3, 5], 6, id="up to the size limit"),
-        pytest.param(2, 100, 6, [3, 5], 6, id="up to the upper offset"),
-        pytest.param(10, 100, 24, [21, 23], 24, id="from an offset in a gap"),
-        pytest.param(0, 5, 24, [1], 2, id="one batch that is larger than the size limit"),
-    ],
-)
+READS = {
+    "at the end of the active segment": (22, 100, 24, [23], 24),
+    "the whole active segment": (20, 100, 24, [21, 23], 24),
+    "through every segment": (0, 100, 24, [1, 3, 5, 7, 21, 23], 24),
+    "up to the size limit": (0, 30, 24, [1, 3, 5], 6),
+    "up to the upper offset": (2, 100, 6, [3, 5], 6),
+    "from an offset in a gap": (10, 100, 24, [21, 23], 24),
+    "one batch that is larger than the size limit": (0, 5, 24, [1], 2),
+}
+
+
+@pytest.mark.parametrize(("offset", "max_bytes", "up_to_offset", "batches", "next_offset"), READS.values(), ids=READS)
 def test_read_continues_across_segments(
     offset: int, max_bytes: int, up_to_offset: int, batches: list[int], next_offset: int
 ) -> None:
@@ -68,15 +68,15 @@ def test_largest_timestamp_falls_back_to_the_last_append_without_record_timestam
     assert largest_timestamp(parts) == 77
 
 
-@pytest.mark.parametrize(
-    ("continues", "whole", "active"),
-    [
-        pytest.param((False, False, False), [(0, 4), (4, 20), (20, 24)], 1, id="segments of one part"),
-        pytest.param((False, True, False), [(0, 20), (20, 24)], 1, id="a full segment of two parts"),
-        pytest.param((False, False, True), [(0, 4), (4, 24)], 2, id="an active segment of two parts"),
-        pytest.param((True, True, True), [(0, 24)], 3, id="the first part was evicted"),
-    ],
-)
+PARTS = {
+    "segments of one part": ((False, False, False), [(0, 4), (4, 20), (20, 24)], 1),
+    "a full segment of two parts": ((False, True, False), [(0, 20), (20, 24)], 1),
+    "an active segment of two parts": ((False, False, True), [(0, 4), (4, 24)], 2),
+    "the first part was evicted": ((True, True, True), [(0, 24)], 3),
+}
+
+
+@pytest.mark.parametrize(("continues", "whole", "active"), PARTS.values(), ids=PARTS)
 def test_parts_of_whole_segments(continues: tuple[bool, ...], whole: list[tuple[int, int]], active: int) -> None:
     segments = three_segments()
     for segment, flag in zip(segments.ordered, continues, strict=True):

@@ -121,17 +121,17 @@ def test_memory_is_not_spare_if_the_system_cannot_take_its_pages(monkeypatch: py
     assert len(memory.view) == SEVERAL
 
 
-@pytest.mark.parametrize(
-    ("capacity", "end", "expected"),
-    [
-        pytest.param(PAGE_BYTES, 10, PAGE_BYTES, id="small memory is resident as a whole"),
-        pytest.param(SEVERAL, 0, 0, id="mapped memory is not resident before the first write"),
-        pytest.param(SEVERAL, 1, STRETCH_BYTES, id="the first byte populates one stretch"),
-        pytest.param(SEVERAL, STRETCH_BYTES, STRETCH_BYTES, id="a full stretch populates no further one"),
-        pytest.param(SEVERAL, STRETCH_BYTES + 1, 2 * STRETCH_BYTES, id="a large batch populates several stretches"),
-        pytest.param(MAPPED_FROM_BYTES, 1, MAPPED_FROM_BYTES, id="population ends at the capacity"),
-    ],
-)
+RESIDENT = {
+    "small memory is resident as a whole": (PAGE_BYTES, 10, PAGE_BYTES),
+    "mapped memory is not resident before the first write": (SEVERAL, 0, 0),
+    "the first byte populates one stretch": (SEVERAL, 1, STRETCH_BYTES),
+    "a full stretch populates no further one": (SEVERAL, STRETCH_BYTES, STRETCH_BYTES),
+    "a large batch populates several stretches": (SEVERAL, STRETCH_BYTES + 1, 2 * STRETCH_BYTES),
+    "population ends at the capacity": (MAPPED_FROM_BYTES, 1, MAPPED_FROM_BYTES),
+}
+
+
+@pytest.mark.parametrize(("capacity", "end", "expected"), RESIDENT.values(), ids=RESIDENT)
 def test_memory_becomes_resident_on_demand(capacity: int, end: int, expected: int) -> None:
     memory = allocate(capacity)
     assert (memory.make_resident(end), memory.resident_bytes) == (expected, expected)
@@ -160,15 +160,15 @@ def test_memory_is_writable_if_the_kernel_cannot_populate_pages(monkeypatch: pyt
     assert memory.view[STRETCH_BYTES - 1] == ord("x")
 
 
-@pytest.mark.parametrize(
-    ("capacity", "size"),
-    [
-        pytest.param(1000, 0, id="small memory, nothing written"),
-        pytest.param(1000, 10, id="small memory, a few bytes written"),
-        pytest.param(4 * 1024 * 1024, 10, id="mapped memory, a few bytes written"),
-        pytest.param(4 * 1024 * 1024, 3_000_000, id="mapped memory, mostly written"),
-    ],
-)
+SHRUNK = {
+    "small memory, nothing written": (1000, 0),
+    "small memory, a few bytes written": (1000, 10),
+    "mapped memory, a few bytes written": (4 * 1024 * 1024, 10),
+    "mapped memory, mostly written": (4 * 1024 * 1024, 3_000_000),
+}
+
+
+@pytest.mark.parametrize(("capacity", "size"), SHRUNK.values(), ids=SHRUNK)
 def test_shrunk_memory_keeps_the_written_bytes(capacity: int, size: int) -> None:
     memory = allocate(capacity)
     content = bytes(range(256)) * (size // 256) + bytes(size % 256)

@@ -72,10 +72,10 @@ def test_connection_that_closes_while_it_waits_does_not_delay_the_next_one() -> 
     assert [client.responses for client in (first, second)] == [[], []]
 
 
-@pytest.mark.parametrize(
-    ("listener", "expected"),
-    [pytest.param(0, [1_000], id="other listener"), pytest.param(1, [0], id="inter-broker listener")],
-)
+LISTENERS = {"other listener": (0, [1_000]), "inter-broker listener": (1, [0])}
+
+
+@pytest.mark.parametrize(("listener", "expected"), LISTENERS.values(), ids=LISTENERS)
 def test_inter_broker_listener_does_not_wait_for_the_broker_wide_rate(listener: int, expected: list[float]) -> None:
     # The prefix listener.name.internal overrides the setting for all listeners.
     broker = VirtualBroker(

@@ -213,32 +213,29 @@ def test_message_with_a_long_authorization_id_is_cut() -> None:
 # -- failed authentication ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "tokens", "error_message", "reason"),
-    [
-        pytest.param(
-            "PLAIN",
-            [plain(password="wrong")],
-            "Authentication failed: Invalid username or password",
-            "Authentication failed: Invalid username or password",
-            id="wrong password",
-        ),
-        pytest.param(
-            "SCRAM-SHA-256",
-            [ScramClient("sha256", "carol", "x").first],
-            SCRAM_FAILED,
-            "Authentication failed: Invalid user credentials",
-            id="unknown user",
-        ),
-        pytest.param(
-            "OAUTHBEARER",
-            [bearer(token({"sub": "carol", "exp": 1})), b"\x01"],
-            '{"status":"invalid_token"}',
-            "invalid_token: expired (exp)",
-            id="expired token",
-        ),
-    ],
-)
+FAILURES = {
+    "wrong password": (
+        "PLAIN",
+        [plain(password="wrong")],
+        "Authentication failed: Invalid username or password",
+        "Authentication failed: Invalid username or password",
+    ),
+    "unknown user": (
+        "SCRAM-SHA-256",
+        [ScramClient("sha256", "carol", "x").first],
+        SCRAM_FAILED,
+        "Authentication failed: Invalid user credentials",
+    ),
+    "expired token": (
+        "OAUTHBEARER",
+        [bearer(token({"sub": "carol", "exp": 1})), b"\x01"],
+        '{"status":"invalid_token"}',
+        "invalid_token: expired (exp)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "tokens", "error_message", "reason"), FAILURES.values(), ids=FAILURES)
 def test_failure_is_returned_after_the_delay_and_the_connection_closed(
     mechanism: str, tokens: list[bytes], error_message: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -333,19 +330,15 @@ def test_rejected_request_of_a_client_that_leaves_is_recorded_without_a_response
     assert (rejected.answered_ns is None, rejected.response_bytes == 0) == (leaves, leaves)
 
 
-@pytest.mark.parametrize(
-    ("first", "request_", "version", "name"),
-    [
-        pytest.param([], MetadataRequest(topics=[]), 9, "Metadata", id="request other than SASL"),
-        pytest.param(
-            [], SaslAuthenticateRequest(auth_bytes=plain()), 1, "SaslAuthenticate", id="token without a handshake"
-        ),
-        pytest.param([(ApiVersionsRequest(), 0)], ApiVersionsRequest(), 0, "ApiVersions", id="ApiVersions twice"),
-        pytest.param(
-            [(ApiVersionsRequest(), 0)], MetadataRequest(topics=[]), 9, "Metadata", id="request after ApiVersions"
-        ),
-    ],
-)
+OTHER_REQUESTS = {
+    "request other than SASL": ([], MetadataRequest(topics=[]), 9, "Metadata"),
+    "token without a handshake": ([], SaslAuthenticateRequest(auth_bytes=plain()), 1, "SaslAuthenticate"),
+    "ApiVersions twice": ([(ApiVersionsRequest(), 0)], ApiVersionsRequest(), 0, "ApiVersions"),
+    "request after ApiVersions": ([(ApiVersionsRequest(), 0)], MetadataRequest(topics=[]), 9, "Metadata"),
+}
+
+
+@pytest.mark.parametrize(("first", "request_", "version", "name"), OTHER_REQUESTS.values(), ids=OTHER_REQUESTS)
 def test_other_request_before_authentication_closes_the_connection(
     first: list[Any], request_: Any, version: int, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -348,9 +348,10 @@ def test_connection_is_not_read_further_while_a_request_is_parked(topic: Topic, 
     assert len(client.take_responses()) == 4_001
 
 
-@pytest.mark.parametrize(
-    "quota", [[], ["quota.producer.default=10"]], ids=["without a quota", "while the client is throttled"]
-)
+QUOTAS = {"without a quota": [], "while the client is throttled": ["quota.producer.default=10"]}
+
+
+@pytest.mark.parametrize("quota", QUOTAS.values(), ids=QUOTAS)
 def test_requests_sent_before_a_half_close_are_answered(quota: list[str]) -> None:
     broker = broker_with_topic(*quota)
     client = broker.client()
@@ -485,14 +486,14 @@ def test_large_request_after_a_throttled_one_reserves_no_memory() -> None:
 # -- memory of waiting requests ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("overrides", "version", "acks"),
-    [
-        pytest.param(["quota.producer.default=1000"], 3, 1, id="held for a quota"),
-        pytest.param(["quota.producer.default=1000"], 9, 1, id="muted for a quota"),
-        pytest.param(["sluice.replication.delay.ms=60000"], 9, -1, id="waiting for replicas"),
-    ],
-)
+WAITING = {
+    "held for a quota": (["quota.producer.default=1000"], 3, 1),
+    "muted for a quota": (["quota.producer.default=1000"], 9, 1),
+    "waiting for replicas": (["sluice.replication.delay.ms=60000"], 9, -1),
+}
+
+
+@pytest.mark.parametrize(("overrides", "version", "acks"), WAITING.values(), ids=WAITING)
 def test_waiting_produce_requests_reference_no_record_bytes(overrides: list[str], version: int, acks: int) -> None:
     broker = VirtualBroker("sluice.journal.events=0", *overrides)  # the journal would retain its events
     topic = broker.topic()

@@ -120,17 +120,17 @@ def test_due_timer_runs_before_most_ready_sockets(selector_time: SelectorTime, m
     assert order.index("timer") == 4
 
 
-@pytest.mark.parametrize(
-    ("act", "most"),
-    [
-        pytest.param(lambda loop, time: None, 3, id="nothing, so the selector polls until no socket is ready"),
-        pytest.param(lambda loop, time: loop.call_soon(time.read), 1, id="schedules a callback"),
-        pytest.param(lambda loop, time: loop.call_later(4, time.read), 1, id="schedules an earlier timer"),
-        pytest.param(lambda loop, time: loop.call_later(6, time.read), 3, id="schedules a later timer"),
-        pytest.param(lambda loop, time: setattr(time, "now_s", time.now_s + 2.5), 2, id="takes until a timer is due"),
-        pytest.param(lambda loop, time: loop.stop(), 1, id="stops the loop"),
-    ],
-)
+READERS = {
+    "nothing, so the selector polls until no socket is ready": (lambda loop, time: None, 3),
+    "schedules a callback": (lambda loop, time: loop.call_soon(time.read), 1),
+    "schedules an earlier timer": (lambda loop, time: loop.call_later(4, time.read), 1),
+    "schedules a later timer": (lambda loop, time: loop.call_later(6, time.read), 3),
+    "takes until a timer is due": (lambda loop, time: setattr(time, "now_s", time.now_s + 2.5), 2),
+    "stops the loop": (lambda loop, time: loop.stop(), 1),
+}
+
+
+@pytest.mark.parametrize(("act", "most"), READERS.values(), ids=READERS)
 def test_selector_returns_to_the_loop_after_a_reader_that(
     act: Callable[[FairLoop, SelectorTime], object],
     most: int,

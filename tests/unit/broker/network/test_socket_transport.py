@@ -173,14 +173,14 @@ class Replier(asyncio.BufferedProtocol):
         self._arrived.append([len(read_all(peer, 1 << 20)) for peer in self._peers])
 
 
-@pytest.mark.parametrize(
-    ("clients", "size", "during", "afterwards"),
-    [
-        pytest.param(1, 100, [[100]], [0], id="one client gets its response at once"),
-        pytest.param(2, 100, [[0, 0], [0, 0]], [100, 100], id="several get theirs after all requests are read"),
-        pytest.param(2, MOST_DEFERRED_BYTES + 1, [[4097, 0], [0, 4097]], [0, 0], id="but large ones at once"),
-    ],
-)
+SMALL_RESPONSES = {
+    "one client gets its response at once": (1, 100, [[100]], [0]),
+    "several get theirs after all requests are read": (2, 100, [[0, 0], [0, 0]], [100, 100]),
+    "but large ones at once": (2, MOST_DEFERRED_BYTES + 1, [[4097, 0], [0, 4097]], [0, 0]),
+}
+
+
+@pytest.mark.parametrize(("clients", "size", "during", "afterwards"), SMALL_RESPONSES.values(), ids=SMALL_RESPONSES)
 def test_small_responses_are_sent_together(
     clients: int, size: int, during: list[list[int]], afterwards: list[int]
 ) -> None:

@@ -193,14 +193,14 @@ def test_connection_closed_without_data_logs_nothing(broker: VirtualBroker, capl
     assert failures(caplog) == []
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(b"\x00\x00\x00\x17\x00\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00", id="a request"),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", id="HTTP"),
-        pytest.param(b"\xff" * 100, id="bytes of no protocol"),
-    ],
-)
+PLAIN_TEXT = {
+    "a request": b"\x00\x00\x00\x17\x00\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00",
+    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "bytes of no protocol": b"\xff" * 100,
+}
+
+
+@pytest.mark.parametrize("data", PLAIN_TEXT.values(), ids=PLAIN_TEXT)
 def test_plain_text_on_a_tls_port_logs_one_line(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
     client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
     client.send_plain(data)
@@ -246,29 +246,26 @@ def test_missing_common_cipher_suite_is_logged(caplog: pytest.LogCaptureFixture)
     assert failures(caplog) == ["no cipher suite in common (ssl.cipher.suites): NO_SHARED_CIPHER"]
 
 
-@pytest.mark.parametrize(
-    ("certificate", "alert", "reason"),
-    [
-        pytest.param(
-            CERTIFICATES.expired,
-            "CERTIFICATE_EXPIRED",
-            "the client's certificate was rejected: certificate has expired",
-            id="expired",
-        ),
-        pytest.param(
-            CERTIFICATES.stranger,
-            "UNKNOWN_CA",
-            "the client's certificate was rejected: unable to get local issuer certificate",
-            id="unknown authority",
-        ),
-        pytest.param(
-            None,
-            "CERTIFICATE_REQUIRED",
-            "the client sent no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
-            id="no certificate",
-        ),
-    ],
-)
+REJECTED_CERTIFICATES = {
+    "expired": (
+        CERTIFICATES.expired,
+        "CERTIFICATE_EXPIRED",
+        "the client's certificate was rejected: certificate has expired",
+    ),
+    "unknown authority": (
+        CERTIFICATES.stranger,
+        "UNKNOWN_CA",
+        "the client's certificate was rejected: unable to get local issuer certificate",
+    ),
+    "no certificate": (
+        None,
+        "CERTIFICATE_REQUIRED",
+        "the client sent no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("certificate", "alert", "reason"), REJECTED_CERTIFICATES.values(), ids=REJECTED_CERTIFICATES)
 def test_rejected_certificate_is_reported_to_the_client_and_logged(
     certificate: Path | None, alert: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -181,17 +181,17 @@ def test_forgetting_an_unknown_partition_changes_nothing(broker: VirtualBroker, 
 # -- session errors ----------------------------------------------------------------------------------------------------
 
 
+INVALID_SESSIONS = {
+    "unknown session id": (1, None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    "no session id": (0, 5, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    "negative session id": (-7, None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    "later epoch": (None, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+    "negative epoch": (None, -2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+}
+
+
 @pytest.mark.parametrize("version", VERSIONS_WITH_SESSIONS)
-@pytest.mark.parametrize(
-    ("other_id", "other_epoch", "code"),
-    [
-        pytest.param(1, None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, id="unknown session id"),
-        pytest.param(0, 5, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, id="no session id"),
-        pytest.param(-7, None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, id="negative session id"),
-        pytest.param(None, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH, id="later epoch"),
-        pytest.param(None, -2, ErrorCode.INVALID_FETCH_SESSION_EPOCH, id="negative epoch"),
-    ],
-)
+@pytest.mark.parametrize(("other_id", "other_epoch", "code"), INVALID_SESSIONS.values(), ids=INVALID_SESSIONS)
 def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
     topic: Topic, broker: VirtualBroker, version: int, other_id: int | None, other_epoch: int | None, code: int
 ) -> None:

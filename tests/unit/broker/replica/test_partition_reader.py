@@ -33,19 +33,19 @@ def fetch_from(broker: VirtualBroker, version: int, offset: int, **fields: Any) 
 # -- epochs ------------------------------------------------------------------------------------------------------------
 
 
+DIVERGING = {
+    "at the end of an epoch": (2, 2, None),
+    "inside an epoch": (1, 2, None),
+    "at the start of the log, with an earlier epoch": (0, 0, None),
+    "beyond the end of the epoch": (3, 2, (2, 2)),
+    "an epoch that the leader does not have: the end of the previous epoch": (3, 5, (2, 2)),
+    "beyond the end of the leader's current epoch": (5, 7, (7, 4)),
+    "after the start of the log, with an earlier epoch": (1, 0, (0, 0)),
+}
+
+
 @pytest.mark.parametrize("version", range(12, 19))
-@pytest.mark.parametrize(
-    ("offset", "last_fetched_epoch", "expected"),
-    [
-        pytest.param(2, 2, None, id="at the end of an epoch"),
-        pytest.param(1, 2, None, id="inside an epoch"),
-        pytest.param(0, 0, None, id="at the start of the log, with an earlier epoch"),
-        pytest.param(3, 2, (2, 2), id="beyond the end of the epoch"),
-        pytest.param(3, 5, (2, 2), id="an epoch that the leader does not have: the end of the previous epoch"),
-        pytest.param(5, 7, (7, 4), id="beyond the end of the leader's current epoch"),
-        pytest.param(1, 0, (0, 0), id="after the start of the log, with an earlier epoch"),
-    ],
-)
+@pytest.mark.parametrize(("offset", "last_fetched_epoch", "expected"), DIVERGING.values(), ids=DIVERGING)
 def test_fetch_returns_the_diverging_epoch(
     version: int, offset: int, last_fetched_epoch: int, expected: tuple[int, int] | None
 ) -> None:
@@ -62,10 +62,10 @@ def test_fetch_returns_the_diverging_epoch(
         assert records_of(data) == b""
 
 
-@pytest.mark.parametrize(
-    ("offset", "last_fetched_epoch", "deleted_to"),
-    [pytest.param(4, 8, 0, id="unknown epoch"), pytest.param(0, 2, 1, id="offset below the log start offset")],
-)
+UNUSABLE_EPOCHS = {"unknown epoch": (4, 8, 0), "offset below the log start offset": (0, 2, 1)}
+
+
+@pytest.mark.parametrize(("offset", "last_fetched_epoch", "deleted_to"), UNUSABLE_EPOCHS.values(), ids=UNUSABLE_EPOCHS)
 def test_fetch_without_a_usable_epoch_returns_offset_out_of_range(
     offset: int, last_fetched_epoch: int, deleted_to: int
 ) -> None:
@@ -151,16 +151,16 @@ def test_fetch_of_a_follower_is_exempt_from_quotas(profile: str, version: int) -
 # -- bytes that complete a delayed fetch -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("min_bytes", "partition_max_bytes", "at_ms"),
-    [
-        pytest.param(2_400, 2_500, 0, id="bytes up to the partition limit count, not whole batches"),
-        pytest.param(2_500, 2_500, 0, id="min_bytes equal to the partition limit"),
-        pytest.param(2_501, 2_500, LONG_MS, id="min_bytes above the partition limit"),
-        pytest.param(5_000, 1 << 20, 0, id="min_bytes equal to the log size"),
-        pytest.param(5_001, 1 << 20, LONG_MS, id="min_bytes above the log size"),
-    ],
-)
+MIN_BYTES = {
+    "bytes up to the partition limit count, not whole batches": (2_400, 2_500, 0),
+    "min_bytes equal to the partition limit": (2_500, 2_500, 0),
+    "min_bytes above the partition limit": (2_501, 2_500, LONG_MS),
+    "min_bytes equal to the log size": (5_000, 1 << 20, 0),
+    "min_bytes above the log size": (5_001, 1 << 20, LONG_MS),
+}
+
+
+@pytest.mark.parametrize(("min_bytes", "partition_max_bytes", "at_ms"), MIN_BYTES.values(), ids=MIN_BYTES)
 @pytest.mark.parametrize("segment_bytes", [2_000, 1 << 20], ids=["in several segments", "in one segment"])
 @pytest.mark.parametrize("profile", ["kip-13", "kafka-4.4"])
 def test_delayed_fetch_completes_when_min_bytes_are_available(

@@ -9,15 +9,15 @@ from sluice.broker.requests.garbage_collections import GarbageCollections
 MINUTE_MS = 60_000.0
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "after_ms", "collections"),
-    [
-        pytest.param(300_000, 29_000, 0, id="small requests, but no collection is due"),
-        pytest.param(300_000, 31_000, 1, id="small requests after half a minute"),
-        pytest.param(600_000, 9 * MINUTE_MS, 0, id="the objects of large requests are not visited"),
-        pytest.param(600_000, 11 * MINUTE_MS, 1, id="after ten minutes at the latest"),
-    ],
-)
+COLLECTIONS = {
+    "small requests, but no collection is due": (300_000, 29_000, 0),
+    "small requests after half a minute": (300_000, 31_000, 1),
+    "the objects of large requests are not visited": (600_000, 9 * MINUTE_MS, 0),
+    "after ten minutes at the latest": (600_000, 11 * MINUTE_MS, 1),
+}
+
+
+@pytest.mark.parametrize(("request_bytes", "after_ms", "collections"), COLLECTIONS.values(), ids=COLLECTIONS)
 @pytest.mark.parametrize("event", ["a request begins", "a request ends"])
 def test_collections_while_requests_are_in_progress(
     event: str, request_bytes: int, after_ms: float, collections: int, monkeypatch: pytest.MonkeyPatch

@@ -429,13 +429,13 @@ def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
     assert "string is not UTF-8" in client.connection.close_reason
 
 
-@pytest.mark.parametrize(
-    ("disconnect", "completed"),
-    [
-        pytest.param(lambda client: client.transport.fail(ConnectionResetError()), True, id="the client disconnects"),
-        pytest.param(lambda client: client.connection.close("stopped"), False, id="the broker closes the connection"),
-    ],
-)
+DISCONNECTS = {
+    "the client disconnects": (lambda client: client.transport.fail(ConnectionResetError()), True),
+    "the broker closes the connection": (lambda client: client.connection.close("stopped"), False),
+}
+
+
+@pytest.mark.parametrize(("disconnect", "completed"), DISCONNECTS.values(), ids=DISCONNECTS)
 @pytest.mark.parametrize("more", [[], LARGE], ids=["", "a large frame"])
 def test_long_request_is_completed_unless_the_broker_closes_the_connection(
     disconnect: Callable[[Client], None], completed: bool, more: list[str], monkeypatch: pytest.MonkeyPatch

@@ -49,13 +49,10 @@ def test_repeated_step_is_numbered() -> None:
     assert moments(document) == [f"{ms} steps[0].say: again ({n} of 3)" for n, ms in enumerate((1000, 11000, 21000), 1)]
 
 
-@pytest.mark.parametrize(
-    ("rest", "duration_ms"),
-    [
-        pytest.param({}, 3000.0, id="until the last end of a step"),
-        pytest.param({"duration": "1m"}, 60_000.0, id="explicit duration"),
-    ],
-)
+DURATIONS = {"until the last end of a step": ({}, 3000.0), "explicit duration": ({"duration": "1m"}, 60_000.0)}
+
+
+@pytest.mark.parametrize(("rest", "duration_ms"), DURATIONS.values(), ids=DURATIONS)
 def test_scenario_duration(rest: dict[str, Any], duration_ms: float) -> None:
     document = scenario({"at": "1s", "kill": 1, "during": "2s"}, {"at": "2s", "say": "x"}, **rest)
     assert timeline(scenario_of(document)).duration_ms == duration_ms

@@ -104,25 +104,21 @@ def assigned_topic(*replicas: list[int]) -> CreatableTopic:
     return CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=assignments)
 
 
-@pytest.mark.parametrize(
-    ("topic", "code"),
-    [
-        pytest.param(
-            CreatableTopic(name="t", num_partitions=1, replication_factor=3), 0, id="as many replicas as brokers"
-        ),
-        pytest.param(
-            CreatableTopic(name="t", num_partitions=1, replication_factor=4),
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            id="more replicas than brokers",
-        ),
-        pytest.param(assigned_topic([3, 1], [2, 3]), 0, id="valid manual assignment"),
-        pytest.param(
-            assigned_topic([3, 1], [2]),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="manual assignment with different replica counts",
-        ),
-    ],
-)
+ASSIGNMENTS = {
+    "as many replicas as brokers": (CreatableTopic(name="t", num_partitions=1, replication_factor=3), 0),
+    "more replicas than brokers": (
+        CreatableTopic(name="t", num_partitions=1, replication_factor=4),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    ),
+    "valid manual assignment": (assigned_topic([3, 1], [2, 3]), 0),
+    "manual assignment with different replica counts": (
+        assigned_topic([3, 1], [2]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+}
+
+
+@pytest.mark.parametrize(("topic", "code"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
 def test_replica_assignment_of_a_new_topic(cluster: VirtualBroker, topic: CreatableTopic, code: int) -> None:
     (created,) = cluster.client(node_id=2).call(CreateTopicsRequest(topics=[topic]), 5).topics
     assert created.error_code == code, created.error_message
@@ -159,13 +155,10 @@ def test_request_to_another_broker_than_the_leader_returns_not_leader_or_followe
     assert error_codes(cluster.client(node_id=3).call(request, version)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-@pytest.mark.parametrize(
-    ("replicas", "code"),
-    [
-        pytest.param(1, ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a broker without a replica"),
-        pytest.param(3, 0, id="a follower"),
-    ],
-)
+DESCRIBING_REPLICAS = {"a broker without a replica": (1, ErrorCode.NOT_LEADER_OR_FOLLOWER), "a follower": (3, 0)}
+
+
+@pytest.mark.parametrize(("replicas", "code"), DESCRIBING_REPLICAS.values(), ids=DESCRIBING_REPLICAS)
 def test_every_replica_describes_producers(replicas: int, code: int) -> None:
     cluster = three_brokers()
     partition = led_by(cluster, 2, replicas=replicas)
@@ -173,14 +166,14 @@ def test_every_replica_describes_producers(replicas: int, code: int) -> None:
     assert error_codes(cluster.client(node_id=3).call(request, 0)) == [code][: code > 0]
 
 
+FUTURE_EPOCHS = {
+    "a follower checks the epoch first": (3, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    "a broker without a replica has no epoch": (1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+}
+
+
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-@pytest.mark.parametrize(
-    ("replicas", "code"),
-    [
-        pytest.param(3, ErrorCode.UNKNOWN_LEADER_EPOCH, id="a follower checks the epoch first"),
-        pytest.param(1, ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a broker without a replica has no epoch"),
-    ],
-)
+@pytest.mark.parametrize(("replicas", "code"), FUTURE_EPOCHS.values(), ids=FUTURE_EPOCHS)
 def test_future_leader_epoch_on_a_broker_that_is_not_the_leader(number: int, replicas: int, code: int) -> None:
     cluster = three_brokers()
     partition = led_by(cluster, 2, replicas=replicas)

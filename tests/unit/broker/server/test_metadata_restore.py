@@ -88,24 +88,17 @@ def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(
-    ("replicas", "isr", "leader", "new_isr", "new_leader"),
-    [
-        pytest.param([1, 2], [1, 2], 1, (1, 2), 1, id="the same leader, in a new epoch"),
-        pytest.param([2, 1], [1, 2], 1, (1, 2), 2, id="the preferred replica is elected"),
-        pytest.param([2, 1], [1], 1, (1,), 1, id="the in-sync replica is elected"),
-        pytest.param([1], [], -1, (1,), 1, id="the only replica is elected after its resignation"),
-        pytest.param(
-            [7, 2],
-            [7],
-            7,
-            (2,),
-            2,
-            id="a replica that was not in sync is elected if no in-sync replica is in the cluster",
-        ),
-        pytest.param([7, 8], [7], 7, (7,), NO_LEADER, id="no leader if no replica is in the cluster"),
-    ],
-)
+ELECTED = {
+    "the same leader, in a new epoch": ([1, 2], [1, 2], 1, (1, 2), 1),
+    "the preferred replica is elected": ([2, 1], [1, 2], 1, (1, 2), 2),
+    "the in-sync replica is elected": ([2, 1], [1], 1, (1,), 1),
+    "the only replica is elected after its resignation": ([1], [], -1, (1,), 1),
+    "a replica that was not in sync is elected if no in-sync replica is in the cluster": ([7, 2], [7], 7, (2,), 2),
+    "no leader if no replica is in the cluster": ([7, 8], [7], 7, (7,), NO_LEADER),
+}
+
+
+@pytest.mark.parametrize(("replicas", "isr", "leader", "new_isr", "new_leader"), ELECTED.values(), ids=ELECTED)
 def test_leader_is_elected_at_start(
     replicas: list[int], isr: list[int], leader: int, new_isr: tuple[int, ...], new_leader: int, tmp_path: Path
 ) -> None:
@@ -197,14 +190,14 @@ def test_unwritable_metadata_log_fails_the_start(tmp_path: Path, monkeypatch: py
     assert str(raised.value) == f"{tmp_path}: cannot write the metadata log; check its permissions and disk space"
 
 
-@pytest.mark.parametrize(
-    ("features", "restarted_with", "expected"),
-    [
-        pytest.param("metadata.version=20", "", {}, id="metadata.version alone: features that are newer are disabled"),
-        pytest.param("", "metadata.version=20", NEWEST, id="levels of a new cluster do not change an old one"),
-        pytest.param("group.version=0", "", {**NEWEST, "group.version": 0}, id="a disabled feature stays disabled"),
-    ],
-)
+RESTORED_FEATURES = {
+    "metadata.version alone: features that are newer are disabled": ("metadata.version=20", "", {}),
+    "levels of a new cluster do not change an old one": ("", "metadata.version=20", NEWEST),
+    "a disabled feature stays disabled": ("group.version=0", "", {**NEWEST, "group.version": 0}),
+}
+
+
+@pytest.mark.parametrize(("features", "restarted_with", "expected"), RESTORED_FEATURES.values(), ids=RESTORED_FEATURES)
 def test_feature_levels_are_restored(
     features: str, restarted_with: str, expected: dict[str, int], tmp_path: Path
 ) -> None:

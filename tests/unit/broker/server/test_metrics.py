@@ -330,21 +330,21 @@ def test_fault_rules_above_the_limit_share_a_series_with_a_rule_of_its_name() ->
     assert {sample.labels["rule"]: sample.value for sample in samples} == {"first": 1, "second": 1, OTHER: 3}
 
 
-@pytest.mark.parametrize(
-    "client_id",
-    [
-        pytest.param('quo"te', id="a quote"),
-        pytest.param("new\nline", id="a newline"),
-        pytest.param("back\\slash", id="a backslash"),
-        pytest.param('all\\n"}\n', id="newline, quote and backslash"),
-        pytest.param("{a=1}", id="braces"),
-        pytest.param("", id="empty"),
-        pytest.param("ünïcödé 🦜", id="characters beyond ASCII"),
-        pytest.param("\x00\x1b[2J", id="control characters"),
-        pytest.param("x" * 5_000, id="5,000 characters"),
-        pytest.param(OTHER, id="the name of the shared series"),
-    ],
-)
+HOSTILE_CLIENT_IDS = {
+    "a quote": 'quo"te',
+    "a newline": "new\nline",
+    "a backslash": "back\\slash",
+    "newline, quote and backslash": 'all\\n"}\n',
+    "braces": "{a=1}",
+    "empty": "",
+    "characters beyond ASCII": "ünïcödé 🦜",
+    "control characters": "\x00\x1b[2J",
+    "5,000 characters": "x" * 5_000,
+    "the name of the shared series": OTHER,
+}
+
+
+@pytest.mark.parametrize("client_id", HOSTILE_CLIENT_IDS.values(), ids=HOSTILE_CLIENT_IDS)
 def test_hostile_client_id_is_escaped_correctly(client_id: str) -> None:
     broker = broker_with_topic("quota.producer.default=1e9")
     produce_as(broker, client_id)

@@ -79,14 +79,14 @@ def test_records_delivered_too_often_are_dead_letters(how: str) -> None:
     assert in_flight(member) == 0
 
 
-@pytest.mark.parametrize(
-    ("overrides", "configs"),
-    [
-        pytest.param((), {}, id="no topic"),
-        pytest.param((AUTO_CREATE,), {"errors_deadletterqueue_topic_name": "other"}, id="another prefix"),
-        pytest.param((AUTO_CREATE,), {"errors_deadletterqueue_topic_name": ""}, id="no queue"),
-    ],
-)
+WITHOUT_A_QUEUE = {
+    "no topic": ((), {}),
+    "another prefix": ((AUTO_CREATE,), {"errors_deadletterqueue_topic_name": "other"}),
+    "no queue": ((AUTO_CREATE,), {"errors_deadletterqueue_topic_name": ""}),
+}
+
+
+@pytest.mark.parametrize(("overrides", "configs"), WITHOUT_A_QUEUE.values(), ids=WITHOUT_A_QUEUE)
 def test_records_are_archived_without_a_queue(overrides: tuple[str, ...], configs: dict[str, str]) -> None:
     member = member_with_queue(*overrides, **configs)
     member.acknowledge((0, 1, [REJECT]))

@@ -205,11 +205,11 @@ def test_level_without_quotas_is_ignored(profile: str) -> None:
 # -- throttle times ----------------------------------------------------------------------------------------------------
 
 
+SENSORS = {"cold sensor: 2 s, as in the KIP": (9, 2_000), "warm sensor: 3 s": (20, 3_000)}
+
+
 @pytest.mark.parametrize("profile", KINDS)
-@pytest.mark.parametrize(
-    ("seconds", "throttle_ms"),
-    [pytest.param(9, 2_000, id="cold sensor: 2 s, as in the KIP"), pytest.param(20, 3_000, id="warm sensor: 3 s")],
-)
+@pytest.mark.parametrize(("seconds", "throttle_ms"), SENSORS.values(), ids=SENSORS)
 def test_the_example_of_kip_13(profile: str, seconds: int, throttle_ms: int) -> None:
     manager = broker_of(profile, "quota.producer.default=5000000").broker.quotas.produce
     for second in range(seconds):

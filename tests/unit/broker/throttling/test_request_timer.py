@@ -139,14 +139,14 @@ def test_requests_of_other_clients_during_the_wait_are_not_charged(monkeypatch: 
 BYTES = "quota.producer.default=1000", "quota.consumer.default=1000"
 
 
-@pytest.mark.parametrize(
-    ("byte_ms", "expected", "throttled_ms_by_quota"),
-    [
-        pytest.param(200, 300, {"Request": 300}, id="request time has the longer throttle time"),
-        pytest.param(300, 300, {"Request": 300}, id="equal throttle times count as request time"),
-        pytest.param(400, 400, {"Produce": 400}, id="bytes have the longer throttle time"),
-    ],
-)
+TWO_QUOTAS = {
+    "request time has the longer throttle time": (200, 300, {"Request": 300}),
+    "equal throttle times count as request time": (300, 300, {"Request": 300}),
+    "bytes have the longer throttle time": (400, 400, {"Produce": 400}),
+}
+
+
+@pytest.mark.parametrize(("byte_ms", "expected", "throttled_ms_by_quota"), TWO_QUOTAS.values(), ids=TWO_QUOTAS)
 @pytest.mark.parametrize("profile", ["kafka-4.4", "kip-13"])
 def test_produce_above_two_quotas_has_the_longer_throttle_time(
     monkeypatch: pytest.MonkeyPatch, profile: str, byte_ms: int, expected: int, throttled_ms_by_quota: dict[str, int]
@@ -253,13 +253,13 @@ def test_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile:
     assert (request_usages(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 
-@pytest.mark.parametrize(
-    ("code", "reading"),
-    [
-        pytest.param(ErrorCode.NONE, True, id="authorized: exempt"),
-        pytest.param(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False, id="not authorized: throttled"),
-    ],
-)
+EXEMPTIONS = {
+    "authorized: exempt": (ErrorCode.NONE, True),
+    "not authorized: throttled": (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False),
+}
+
+
+@pytest.mark.parametrize(("code", "reading"), EXEMPTIONS.values(), ids=EXEMPTIONS)
 def test_request_between_brokers_is_exempt_if_authorized(
     monkeypatch: pytest.MonkeyPatch, code: ErrorCode, reading: bool
 ) -> None:

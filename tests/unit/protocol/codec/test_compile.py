@@ -91,16 +91,16 @@ EMPTY_V0 = bytes(42) + b"\0\0" + b"\xff\xff" + bytes(4) + b"\xff\xff\xff\xff" + 
 EMPTY_V1 = bytes(42) + b"\1" + b"\xff\xff" + b"\1" + b"\0" + b"\xff" + b"\1\1\1\1\1\1" + b"\0"
 
 
-@pytest.mark.parametrize(
-    ("message", "version", "content"),
-    [
-        pytest.param(FULL, 0, FULL_V0, id="everything, classic"),
-        pytest.param(FULL, 1, FULL_V1, id="everything, flexible"),
-        pytest.param(Everything(), 0, EMPTY_V0, id="defaults, classic"),
-        pytest.param(Everything(), 1, EMPTY_V1, id="defaults, flexible"),
-        pytest.param(Everything(numbers=None), 1, EMPTY_V1[:-6] + b"\0" + EMPTY_V1[-5:], id="a null array, flexible"),
-    ],
-)
+GUIDE = {
+    "everything, classic": (FULL, 0, FULL_V0),
+    "everything, flexible": (FULL, 1, FULL_V1),
+    "defaults, classic": (Everything(), 0, EMPTY_V0),
+    "defaults, flexible": (Everything(), 1, EMPTY_V1),
+    "a null array, flexible": (Everything(numbers=None), 1, EMPTY_V1[:-6] + b"\0" + EMPTY_V1[-5:]),
+}
+
+
+@pytest.mark.parametrize(("message", "version", "content"), GUIDE.values(), ids=GUIDE)
 def test_bytes_equal_the_protocol_guide(message: Everything, version: int, content: bytes) -> None:
     assert encoded(message, version).hex() == content.hex()
     assert encoded(decoded(Everything, version, content), version) == content
@@ -328,14 +328,14 @@ class TaggedNull(Message):
     inner: Annotated[Inner | None, V("0+", null="0+", tag=0)] = None
 
 
-@pytest.mark.parametrize(
-    ("content", "inner"),
-    [
-        pytest.param(b"\0", None, id="not there"),
-        pytest.param(b"\1\0\1\0", None, id="null, which Kafka writes although it is the default"),
-        pytest.param(b"\1\0\3\1\1\0", Inner(number=1), id="a struct"),
-    ],
-)
+NULLABLE = {
+    "not there": (b"\0", None),
+    "null, which Kafka writes although it is the default": (b"\1\0\1\0", None),
+    "a struct": (b"\1\0\3\1\1\0", Inner(number=1)),
+}
+
+
+@pytest.mark.parametrize(("content", "inner"), NULLABLE.values(), ids=NULLABLE)
 def test_null_tagged_struct_is_a_zero_byte(content: bytes, inner: Inner | None) -> None:
     assert decoded(TaggedNull, 0, content) == TaggedNull(inner)
 

@@ -105,16 +105,16 @@ def test_trailing_bytes_are_an_error() -> None:
         decode_value(TOPIC + b"\0")
 
 
-@pytest.mark.parametrize(
-    ("value", "refusal"),
-    [
-        pytest.param(b"\0\2\0", "frame version 0 (supported: 1)", id="the frame of Kafka 2.8's preview"),
-        pytest.param(b"\2\2\0", "frame version 2 (supported: 1)", id="a newer frame"),
-        pytest.param(b"\1\6\0", "record type 6, version 0 (supported: types up to 29)", id="an unknown type"),
-        pytest.param(b"\1\xe8\7\3", "record type 1000, version 3 (supported: types up to 29)", id="a newer type"),
-        pytest.param(b"\1\2\1", "TopicRecord (type 2) version 1 (supported: 0 to 0)", id="a newer version"),
-    ],
-)
+UNSUPPORTED = {
+    "the frame of Kafka 2.8's preview": (b"\0\2\0", "frame version 0 (supported: 1)"),
+    "a newer frame": (b"\2\2\0", "frame version 2 (supported: 1)"),
+    "an unknown type": (b"\1\6\0", "record type 6, version 0 (supported: types up to 29)"),
+    "a newer type": (b"\1\xe8\7\3", "record type 1000, version 3 (supported: types up to 29)"),
+    "a newer version": (b"\1\2\1", "TopicRecord (type 2) version 1 (supported: 0 to 0)"),
+}
+
+
+@pytest.mark.parametrize(("value", "refusal"), UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_unsupported_record_is_named(value: bytes, refusal: str) -> None:
     with pytest.raises(UnknownRecordError) as caught:
         decode_value(value)

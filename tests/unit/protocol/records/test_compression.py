@@ -64,17 +64,16 @@ def test_data_of_many_blocks_round_trips(codec: int) -> None:
         assert decompressed(codec, compress(codec, section, 2)) == section
 
 
-@pytest.mark.parametrize(
-    ("decode", "codec"),
-    [
-        (aiokafka_codec.gzip_decode, GZIP),
-        (aiokafka_codec.snappy_decode, SNAPPY),
-        (aiokafka_codec.lz4_decode, LZ4),
-        (aiokafka_codec.zstd_decode, ZSTD),
-        (gzip.decompress, GZIP),
-    ],
-    ids=["aiokafka's gzip", "aiokafka's snappy", "aiokafka's lz4", "aiokafka's zstd", "the standard library's gzip"],
-)
+OTHER_LIBRARIES = {
+    "aiokafka's gzip": (aiokafka_codec.gzip_decode, GZIP),
+    "aiokafka's snappy": (aiokafka_codec.snappy_decode, SNAPPY),
+    "aiokafka's lz4": (aiokafka_codec.lz4_decode, LZ4),
+    "aiokafka's zstd": (aiokafka_codec.zstd_decode, ZSTD),
+    "the standard library's gzip": (gzip.decompress, GZIP),
+}
+
+
+@pytest.mark.parametrize(("decode", "codec"), OTHER_LIBRARIES.values(), ids=OTHER_LIBRARIES)
 @settings(max_examples=settings().max_examples // 6)
 @given(section=SECTIONS)
 def test_other_libraries_read_our_output(decode: object, codec: int, section: bytes) -> None:

@@ -81,19 +81,18 @@ def test_invalid_record_has_kafkas_error(body: bytes, code: ErrorCode, message: 
 EMPTY = Record(0, -1, None, None)
 
 
-@pytest.mark.parametrize(
-    ("body", "record"),
-    [
-        pytest.param(varint(6) + b"\0\0\0\3\5\0", EMPTY, id="lengths of -2 and -3 are null"),
-        pytest.param(
-            varint(9) + b"\0\0\0\1\1\2\2\xff\1",
-            Record(0, -1, None, None, (("\ufffd", None),)),
-            id="a header name that is not UTF-8",
-        ),
-        pytest.param(varint(6) + b"\x7f\0\0\1\1\0", EMPTY, id="attributes"),
-        pytest.param(varint(7) + b"\0\0\x80\0\1\1\0", EMPTY, id="a varint longer than needed"),
-    ],
-)
+DEVIATIONS = {
+    "lengths of -2 and -3 are null": (varint(6) + b"\0\0\0\3\5\0", EMPTY),
+    "a header name that is not UTF-8": (
+        varint(9) + b"\0\0\0\1\1\2\2\xff\1",
+        Record(0, -1, None, None, (("\ufffd", None),)),
+    ),
+    "attributes": (varint(6) + b"\x7f\0\0\1\1\0", EMPTY),
+    "a varint longer than needed": (varint(7) + b"\0\0\x80\0\1\1\0", EMPTY),
+}
+
+
+@pytest.mark.parametrize(("body", "record"), DEVIATIONS.values(), ids=DEVIATIONS)
 def test_deviation_that_kafka_accepts_is_read(body: bytes, record: Record) -> None:
     assert list(iter_records(batch_of(body, 1))) == [record]
 

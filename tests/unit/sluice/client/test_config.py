@@ -45,15 +45,15 @@ def test_defaults_are_kafkas(client: str, name: str, value: object) -> None:
     assert config(client).value(name) == value
 
 
-@pytest.mark.parametrize(
-    ("given", "name", "value"),
-    [
-        pytest.param({"linger.ms": 20}, "linger.ms", 20, id="a number"),
-        pytest.param({"enable.idempotence": False}, "enable.idempotence", False, id="a truth value"),
-        pytest.param({"bootstrap.servers": ["a:1", "b:2"]}, "bootstrap.servers", ("a:1", "b:2"), id="a list"),
-        pytest.param({"bootstrap.servers": "a:1, [::1]:2"}, "bootstrap.servers", ("a:1", "[::1]:2"), id="text"),
-    ],
-)
+PYTHON_OBJECTS = {
+    "a number": ({"linger.ms": 20}, "linger.ms", 20),
+    "a truth value": ({"enable.idempotence": False}, "enable.idempotence", False),
+    "a list": ({"bootstrap.servers": ["a:1", "b:2"]}, "bootstrap.servers", ("a:1", "b:2")),
+    "text": ({"bootstrap.servers": "a:1, [::1]:2"}, "bootstrap.servers", ("a:1", "[::1]:2")),
+}
+
+
+@pytest.mark.parametrize(("given", "name", "value"), PYTHON_OBJECTS.values(), ids=PYTHON_OBJECTS)
 def test_values_may_be_python_objects(given: Given, name: str, value: object) -> None:
     assert producer_config(SERVERS | dict(given)).value(name) == value
 

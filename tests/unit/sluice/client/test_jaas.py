@@ -4,21 +4,14 @@ import pytest
 
 from sluice.client.jaas import jaas_options
 
+OPTIONS = {
+    "quoted": ('M required username="alice" password="a b";', {"username": "alice", "password": "a b"}),
+    "other marks": ("M required username='al\"ice' password=secret;", {"username": 'al"ice', "password": "secret"}),
+    "escaped": ('M required password="a\\"b;c" ;', {"password": 'a"b;c'}),
+}
 
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        pytest.param(
-            'M required username="alice" password="a b";', {"username": "alice", "password": "a b"}, id="quoted"
-        ),
-        pytest.param(
-            "M required username='al\"ice' password=secret;",
-            {"username": 'al"ice', "password": "secret"},
-            id="other marks",
-        ),
-        pytest.param('M required password="a\\"b;c" ;', {"password": 'a"b;c'}, id="escaped"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "options"), OPTIONS.values(), ids=OPTIONS)
 def test_options_of_a_login_module(text: str, options: dict[str, str]) -> None:
     assert jaas_options(text) == options
 

@@ -148,15 +148,13 @@ def test_kip144_06_nodes_back_off_independently(seed: int) -> None:
     assert within(gaps(reconnecting.two), STEPS[:3], 1000), gaps(reconnecting.two)
 
 
-@pytest.mark.parametrize(
-    ("given", "constant"),
-    [
-        pytest.param({"reconnect_backoff_ms": 200}, 200, id="07 only the base set"),
-        pytest.param(
-            {"reconnect_backoff_ms": 500, "reconnect_backoff_max_ms": 200}, 200, id="08 maximum below the base"
-        ),
-    ],
-)
+CONSTANT_BACKOFF = {
+    "07 only the base set": ({"reconnect_backoff_ms": 200}, 200),
+    "08 maximum below the base": ({"reconnect_backoff_ms": 500, "reconnect_backoff_max_ms": 200}, 200),
+}
+
+
+@pytest.mark.parametrize(("given", "constant"), CONSTANT_BACKOFF.values(), ids=CONSTANT_BACKOFF)
 def test_kip144_07_and_08_constant_backoff_has_no_jitter(given: dict[str, int], constant: int, seed: int) -> None:
     found = closed_at_once(Reconnecting(seed, profile="kafka", sasl=False, **given), ms=2000)
     assert set(found) == {constant}

@@ -78,13 +78,13 @@ def test_kafkas_own_file_loads_with_one_warning(tmp_path: Path) -> None:
     assert config.text("log.dirs") == "/tmp/kraft-combined-logs"
 
 
-@pytest.mark.parametrize(
-    ("key", "name"),
-    [
-        pytest.param("KAFKA_NUM_PARTITIONS", "num.partitions", id="one underscore becomes a dot"),
-        pytest.param("KAFKA_BROKER_ID", "node.id", id="an older name of the variable"),
-    ],
-)
+VARIABLES = {
+    "one underscore becomes a dot": ("KAFKA_NUM_PARTITIONS", "num.partitions"),
+    "an older name of the variable": ("KAFKA_BROKER_ID", "node.id"),
+}
+
+
+@pytest.mark.parametrize(("key", "name"), VARIABLES.values(), ids=VARIABLES)
 def test_environment_is_read_like_the_apache_image(key: str, name: str) -> None:
     assert Config.load(environ={key: "9"}).integer(name) == 9
 
@@ -258,16 +258,14 @@ def test_environment_error_names_the_variable() -> None:
         Config.load(environ={"KAFKA_NUM_PARTITIONS": "x"})
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(None, "cannot be read: No such file", id="no file"),
-        pytest.param(b"a=\xff", "expected UTF-8 text", id="not UTF-8"),
-        pytest.param(
-            b"a=\\u1", r"server\.properties line 1: expected \\u and four hex digits, got \\u1", id="a broken escape"
-        ),
-    ],
-)
+UNREADABLE = {
+    "no file": (None, "cannot be read: No such file"),
+    "not UTF-8": (b"a=\xff", "expected UTF-8 text"),
+    "a broken escape": (b"a=\\u1", r"server\.properties line 1: expected \\u and four hex digits, got \\u1"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_file_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "server.properties"
     if content is not None:
@@ -276,29 +274,29 @@ def test_unreadable_file_is_named(tmp_path: Path, content: bytes | None, message
         Config.load(file)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "expected_ms"),
-    [
-        pytest.param([], 7 * 24 * 3_600_000, id="a week"),
-        pytest.param(["log.retention.hours=1"], 3_600_000, id="hours"),
-        pytest.param(["log.retention.hours=1", "log.retention.minutes=2"], 120_000, id="minutes before hours"),
-        pytest.param(["log.retention.ms=3", "log.retention.minutes=2"], 3, id="milliseconds before minutes"),
-        pytest.param(["log.retention.minutes=-1"], -1, id="for ever"),
-    ],
-)
+RETENTION_UNITS = {
+    "a week": ([], 7 * 24 * 3_600_000),
+    "hours": (["log.retention.hours=1"], 3_600_000),
+    "minutes before hours": (["log.retention.hours=1", "log.retention.minutes=2"], 120_000),
+    "milliseconds before minutes": (["log.retention.ms=3", "log.retention.minutes=2"], 3),
+    "for ever": (["log.retention.minutes=-1"], -1),
+}
+
+
+@pytest.mark.parametrize(("overrides", "expected_ms"), RETENTION_UNITS.values(), ids=RETENTION_UNITS)
 def test_finest_retention_unit_wins(overrides: list[str], expected_ms: int) -> None:
     config = Config.load(overrides=overrides)
     assert config.milliseconds("log.retention.ms") == expected_ms
     assert TopicConfig(config, {}).integer("retention.ms") == expected_ms
 
 
-@pytest.mark.parametrize(
-    ("override", "name"),
-    [
-        pytest.param("socket.request.max.bytes=1Gi", "queued.max.request.bytes", id="larger requests: memory limit"),
-        pytest.param("log.dirs=data", "log.segment.bytes", id="data directory: segment size"),
-    ],
-)
+RAISED_DEFAULTS = {
+    "larger requests: memory limit": ("socket.request.max.bytes=1Gi", "queued.max.request.bytes"),
+    "data directory: segment size": ("log.dirs=data", "log.segment.bytes"),
+}
+
+
+@pytest.mark.parametrize(("override", "name"), RAISED_DEFAULTS.values(), ids=RAISED_DEFAULTS)
 def test_property_raises_the_default_of_another(override: str, name: str) -> None:
     config = Config.load(overrides=[override])
     assert config.integer(name) == 2**30
@@ -402,28 +400,24 @@ def test_topic_config_is_validated_as_in_kafka(name: str, value: str, accepted: 
     assert accepted or (problem is not None and name in problem and ("Unknown" in problem or value in problem))
 
 
-@pytest.mark.parametrize(
-    ("own", "problem"),
-    [
-        pytest.param(
-            {"retention.ms": "x"},
-            "Invalid value x for configuration retention.ms: Not a number of type LONG",
-            id="an invalid value",
-        ),
-        pytest.param({"foo.bar": "1"}, "Unknown topic config name: foo.bar", id="an unknown name"),
-        pytest.param(
-            {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"},
-            "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (1)",
-            id="two inconsistent values",
-        ),
-        pytest.param(
-            {"remote.storage.enable": "true"},
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage.",
-            id="an unsupported feature",
-        ),
-    ],
-)
+INVALID_TOPIC_CONFIGS = {
+    "an invalid value": (
+        {"retention.ms": "x"},
+        "Invalid value x for configuration retention.ms: Not a number of type LONG",
+    ),
+    "an unknown name": ({"foo.bar": "1"}, "Unknown topic config name: foo.bar"),
+    "two inconsistent values": (
+        {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"},
+        "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (1)",
+    ),
+    "an unsupported feature": (
+        {"remote.storage.enable": "true"},
+        "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("own", "problem"), INVALID_TOPIC_CONFIGS.values(), ids=INVALID_TOPIC_CONFIGS)
 def test_invalid_topic_config_has_kafkas_message(own: dict[str, str], problem: str) -> None:
     assert refused_topic_configs(Config(), own) == problem
 

@@ -9,27 +9,21 @@ LISTENERS = ("listeners=SASL_SSL://:1,IN://:2", "listener.security.protocol.map=
 REAUTH = "connections.max.reauth.ms"
 
 
-@pytest.mark.parametrize(
-    ("overrides", "mechanism", "value"),
-    [
-        pytest.param([], "PLAIN", 0, id="the default"),
-        pytest.param([f"{REAUTH}=1"], "PLAIN", 1, id="the broker's"),
-        pytest.param([f"{REAUTH}=1", f"listener.name.sasl_ssl.{REAUTH}=2"], "PLAIN", 2, id="the listener's"),
-        pytest.param([f"{REAUTH}=1", f"listener.name.in.{REAUTH}=2"], "PLAIN", 1, id="not another listener's"),
-        pytest.param(
-            [f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.plain.{REAUTH}=3"],
-            "PLAIN",
-            3,
-            id="the mechanism's",
-        ),
-        pytest.param(
-            [f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.scram-sha-256.{REAUTH}=3"],
-            "PLAIN",
-            2,
-            id="not another mechanism's",
-        ),
-    ],
-)
+SPECIFIC = {
+    "the default": ([], "PLAIN", 0),
+    "the broker's": ([f"{REAUTH}=1"], "PLAIN", 1),
+    "the listener's": ([f"{REAUTH}=1", f"listener.name.sasl_ssl.{REAUTH}=2"], "PLAIN", 2),
+    "not another listener's": ([f"{REAUTH}=1", f"listener.name.in.{REAUTH}=2"], "PLAIN", 1),
+    "the mechanism's": ([f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.plain.{REAUTH}=3"], "PLAIN", 3),
+    "not another mechanism's": (
+        [f"listener.name.sasl_ssl.{REAUTH}=2", f"listener.name.sasl_ssl.scram-sha-256.{REAUTH}=3"],
+        "PLAIN",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("overrides", "mechanism", "value"), SPECIFIC.values(), ids=SPECIFIC)
 def test_most_specific_setting_wins(overrides: list[str], mechanism: str, value: int) -> None:
     config = Config.load(None, [*LISTENERS, *overrides]).of_listener("SASL_SSL")
     assert config.integer(REAUTH, mechanism) == value

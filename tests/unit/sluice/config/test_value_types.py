@@ -30,28 +30,27 @@ from sluice.config.value_types import (
     text_of,
 )
 
+SIZES = {
+    "M is decimal, as KIP-13 writes it": ("2M", 2_000_000),
+    "Ki is binary": ("512Ki", 524_288),
+    "a fraction of whole bytes": ("1.5Gi", 1_610_612_736),
+    "an exponent": ("1e6", 1_000_000),
+    "an exponent in upper case": ("1E6", 1_000_000),
+    "a decimal fraction without rounding error": ("4.1M", 4_100_000),
+    "small k": ("3k", 3000),
+    "large K": ("3K", 3000),
+    "T": ("1T", 10**12),
+    "Ti": ("1Ti", 2**40),
+    "a plain integer": ("7", 7),
+    "blanks around it": (" 7 ", 7),
+    "a trailing B": ("64KiB", 65_536),
+    "exponent and unit together": ("2.5e3k", 2_500_000),
+    "Kafka's -1": ("-1", -1),
+    "nothing": ("0", 0),
+}
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("2M", 2_000_000, id="M is decimal, as KIP-13 writes it"),
-        pytest.param("512Ki", 524_288, id="Ki is binary"),
-        pytest.param("1.5Gi", 1_610_612_736, id="a fraction of whole bytes"),
-        pytest.param("1e6", 1_000_000, id="an exponent"),
-        pytest.param("1E6", 1_000_000, id="an exponent in upper case"),
-        pytest.param("4.1M", 4_100_000, id="a decimal fraction without rounding error"),
-        pytest.param("3k", 3000, id="small k"),
-        pytest.param("3K", 3000, id="large K"),
-        pytest.param("1T", 10**12, id="T"),
-        pytest.param("1Ti", 2**40, id="Ti"),
-        pytest.param("7", 7, id="a plain integer"),
-        pytest.param(" 7 ", 7, id="blanks around it"),
-        pytest.param("64KiB", 65_536, id="a trailing B"),
-        pytest.param("2.5e3k", 2_500_000, id="exponent and unit together"),
-        pytest.param("-1", -1, id="Kafka's -1"),
-        pytest.param("0", 0, id="nothing"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "expected"), SIZES.values(), ids=SIZES)
 def test_size(text: str, expected: int) -> None:
     assert parse_size(text) == expected
 
@@ -110,30 +109,28 @@ def test_decimal_fraction_is_the_nearest_double(digits: int, places: int, unit: 
     assert parse_rate(text) == exact_numerator / 10**places
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("gold:4M,silver:2M", {"gold": 4e6, "silver": 2e6}, id="two clients"),
-        pytest.param('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 1e7}, id="quoted, as printed in KIP-13"),
-        pytest.param("a:b:c:1k", {"a:b:c": 1e3}, id="the last colon separates"),
-        pytest.param(r"a\,b:1k,c:2k", {"a,b": 1e3, "c": 2e3}, id="an escaped comma is part of the client id"),
-        pytest.param(
-            r"a\\,b:1k", "item 1 at character 1, " + repr(r"a\\"), id="an escaped backslash, then a comma that splits"
-        ),
-        pytest.param(r"a\\:1k", {"a\\": 1e3}, id="an escaped backslash"),
-        pytest.param(" gold : 4M , silver:2M", {"gold ": 4e6, "silver": 2e6}, id="blanks around an entry are ignored"),
-        pytest.param("", {}, id="none"),
-        pytest.param("gold", "item 1 at character 1, 'gold'", id="no rate"),
-        pytest.param("a:1,gold:", "item 2 at character 5, 'gold:'", id="an empty rate"),
-        pytest.param(":4M", "item 1 at character 1, ':4M'", id="an empty client id"),
-        pytest.param("gold:4M,", "item 2 at character 9, ''", id="a missing entry"),
-        pytest.param(' "gold:4M,gold:5M"', "item 2 at character 11, 'gold:5M'", id="a repeated client id"),
-        pytest.param("gold:0", "item 1 at character 1, 'gold:0'", id="zero"),
-        pytest.param(r"a\,b:1k,c:-2", "item 2 at character 9, 'c:-2'", id="negative"),
-        pytest.param("a:nan", "item 1 at character 1, 'a:nan'", id="not a number"),
-        pytest.param("a:inf", "item 1 at character 1, 'a:inf'", id="infinity"),
-    ],
-)
+QUOTA_OVERRIDES = {
+    "two clients": ("gold:4M,silver:2M", {"gold": 4e6, "silver": 2e6}),
+    "quoted, as printed in KIP-13": ('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 1e7}),
+    "the last colon separates": ("a:b:c:1k", {"a:b:c": 1e3}),
+    "an escaped comma is part of the client id": (r"a\,b:1k,c:2k", {"a,b": 1e3, "c": 2e3}),
+    "an escaped backslash, then a comma that splits": (r"a\\,b:1k", "item 1 at character 1, " + repr(r"a\\")),
+    "an escaped backslash": (r"a\\:1k", {"a\\": 1e3}),
+    "blanks around an entry are ignored": (" gold : 4M , silver:2M", {"gold ": 4e6, "silver": 2e6}),
+    "none": ("", {}),
+    "no rate": ("gold", "item 1 at character 1, 'gold'"),
+    "an empty rate": ("a:1,gold:", "item 2 at character 5, 'gold:'"),
+    "an empty client id": (":4M", "item 1 at character 1, ':4M'"),
+    "a missing entry": ("gold:4M,", "item 2 at character 9, ''"),
+    "a repeated client id": (' "gold:4M,gold:5M"', "item 2 at character 11, 'gold:5M'"),
+    "zero": ("gold:0", "item 1 at character 1, 'gold:0'"),
+    "negative": (r"a\,b:1k,c:-2", "item 2 at character 9, 'c:-2'"),
+    "not a number": ("a:nan", "item 1 at character 1, 'a:nan'"),
+    "infinity": ("a:inf", "item 1 at character 1, 'a:inf'"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), QUOTA_OVERRIDES.values(), ids=QUOTA_OVERRIDES)
 def test_quota_overrides_or_error(text: str, expected: dict[str, float] | str) -> None:
     if isinstance(expected, str):
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
@@ -145,52 +142,52 @@ def test_quota_overrides_or_error(text: str, expected: dict[str, float] | str) -
 REFUSED = object()
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "expected"),
-    [
-        pytest.param(boolean(), " TRUE ", True, id="a boolean in any case"),
-        pytest.param(boolean(), "yes", REFUSED, id="yes is not a boolean"),
-        pytest.param(boolean(), "", REFUSED, id="empty text is not a boolean"),
-        pytest.param(integer(), "+5", 5, id="a plus sign, as in Java's parseInt"),
-        pytest.param(integer(), "5_0", REFUSED, id="no underscore in an integer"),
-        pytest.param(integer(), "2147483648", REFUSED, id="a Java int ends at 2^31-1"),
-        pytest.param(integer(), "-2147483648", -(2**31), id="a Java int begins at -2^31"),
-        pytest.param(integer(1, also=-1), "-1", -1, id="-1 where it is accepted as well"),
-        pytest.param(integer(1, also=-1), "0", REFUSED, id="0 where only -1 is accepted as well"),
-        pytest.param(integer(0, LONG_MAX), str(LONG_MAX), LONG_MAX, id="the largest long"),
-        pytest.param(integer(0, LONG_MAX), str(LONG_MAX + 1), REFUSED, id="larger than a long"),
-        pytest.param(size(1, INT_MAX), "2Gi", REFUSED, id="a size above its maximum"),
-        pytest.param(size(0, also=-1), "-1", -1, id="a size without limit"),
-        pytest.param(size(0, also=-1), "-2", REFUSED, id="a negative size"),
-        pytest.param(double(0, 1), "0.25", 0.25, id="a double within its bounds"),
-        pytest.param(double(0, 1), "NaN", REFUSED, id="NaN is outside any bounds"),
-        pytest.param(double(0, 1), "1.1", REFUSED, id="a double above its maximum"),
-        pytest.param(choice("gzip", "none"), "GZIP", REFUSED, id="choices are case-sensitive"),
-        pytest.param(choice_or_none("gzip"), " ", "", id="no value for an optional choice"),
-        pytest.param(choice_or_none("gzip"), "none", REFUSED, id="an unknown choice"),
-        pytest.param(principals(), " User:a,b ; ; Group:c:d", "User:a,b;Group:c:d", id="principals"),
-        pytest.param(principals(), "", "", id="no principals"),
-        pytest.param(principals(), "User:a;bob", REFUSED, id="a principal without its type"),
-        pytest.param(names("delete", "compact"), "compact, delete", ("compact", "delete"), id="names keep their order"),
-        pytest.param(names("delete", "compact"), "delete,delete", ("delete",), id="a repeated name counts once"),
-        pytest.param(names("delete", "compact"), "", (), id="an empty list at all"),
-        pytest.param(names("delete", "compact"), "delete,none", REFUSED, id="an unknown name among known ones"),
-        pytest.param(some_names("uniform", "range"), "range,uniform", ("range", "uniform"), id="some names"),
-        pytest.param(some_names("uniform", "range"), "", REFUSED, id="an empty list where a name is required"),
-        pytest.param(some_names("a", "b", required="a"), "b", REFUSED, id="a list without a required name"),
-        pytest.param(some_names("uniform", "range"), "sticky", REFUSED, id="an unknown name in a non-empty list"),
-        pytest.param(listing(), " a , b ", ("a", "b"), id="a list with blanks"),
-        pytest.param(replicas(), "*", ("*",), id="all replicas"),
-        pytest.param(replicas(), "0:1,1:2", ("0:1", "1:2"), id="some replicas"),
-        pytest.param(replicas(), "*,0:1", REFUSED, id="all with another value"),
-        pytest.param(replicas(), "none", REFUSED, id="an invalid replica"),
-        pytest.param(bearer_token(), "a secret", "a secret", id="a token"),
-        pytest.param(bearer_token(), "gehe\u00efm", REFUSED, id="a token that is not ASCII"),
-        pytest.param(bearer_token(), "a\nb", REFUSED, id="a token with a newline"),
-        pytest.param(rate(), "", None, id="no rate"),
-        pytest.param(rate(), str(LONG_MAX), None, id="Kafka's value for no quota"),
-    ],
-)
+PARSED = {
+    "a boolean in any case": (boolean(), " TRUE ", True),
+    "yes is not a boolean": (boolean(), "yes", REFUSED),
+    "empty text is not a boolean": (boolean(), "", REFUSED),
+    "a plus sign, as in Java's parseInt": (integer(), "+5", 5),
+    "no underscore in an integer": (integer(), "5_0", REFUSED),
+    "a Java int ends at 2^31-1": (integer(), "2147483648", REFUSED),
+    "a Java int begins at -2^31": (integer(), "-2147483648", -(2**31)),
+    "-1 where it is accepted as well": (integer(1, also=-1), "-1", -1),
+    "0 where only -1 is accepted as well": (integer(1, also=-1), "0", REFUSED),
+    "the largest long": (integer(0, LONG_MAX), str(LONG_MAX), LONG_MAX),
+    "larger than a long": (integer(0, LONG_MAX), str(LONG_MAX + 1), REFUSED),
+    "a size above its maximum": (size(1, INT_MAX), "2Gi", REFUSED),
+    "a size without limit": (size(0, also=-1), "-1", -1),
+    "a negative size": (size(0, also=-1), "-2", REFUSED),
+    "a double within its bounds": (double(0, 1), "0.25", 0.25),
+    "NaN is outside any bounds": (double(0, 1), "NaN", REFUSED),
+    "a double above its maximum": (double(0, 1), "1.1", REFUSED),
+    "choices are case-sensitive": (choice("gzip", "none"), "GZIP", REFUSED),
+    "no value for an optional choice": (choice_or_none("gzip"), " ", ""),
+    "an unknown choice": (choice_or_none("gzip"), "none", REFUSED),
+    "principals": (principals(), " User:a,b ; ; Group:c:d", "User:a,b;Group:c:d"),
+    "no principals": (principals(), "", ""),
+    "a principal without its type": (principals(), "User:a;bob", REFUSED),
+    "names keep their order": (names("delete", "compact"), "compact, delete", ("compact", "delete")),
+    "a repeated name counts once": (names("delete", "compact"), "delete,delete", ("delete",)),
+    "an empty list at all": (names("delete", "compact"), "", ()),
+    "an unknown name among known ones": (names("delete", "compact"), "delete,none", REFUSED),
+    "some names": (some_names("uniform", "range"), "range,uniform", ("range", "uniform")),
+    "an empty list where a name is required": (some_names("uniform", "range"), "", REFUSED),
+    "a list without a required name": (some_names("a", "b", required="a"), "b", REFUSED),
+    "an unknown name in a non-empty list": (some_names("uniform", "range"), "sticky", REFUSED),
+    "a list with blanks": (listing(), " a , b ", ("a", "b")),
+    "all replicas": (replicas(), "*", ("*",)),
+    "some replicas": (replicas(), "0:1,1:2", ("0:1", "1:2")),
+    "all with another value": (replicas(), "*,0:1", REFUSED),
+    "an invalid replica": (replicas(), "none", REFUSED),
+    "a token": (bearer_token(), "a secret", "a secret"),
+    "a token that is not ASCII": (bearer_token(), "gehe\u00efm", REFUSED),
+    "a token with a newline": (bearer_token(), "a\nb", REFUSED),
+    "no rate": (rate(), "", None),
+    "Kafka's value for no quota": (rate(), str(LONG_MAX), None),
+}
+
+
+@pytest.mark.parametrize(("kind", "text", "expected"), PARSED.values(), ids=PARSED)
 def test_parsed_value_or_error(kind: Kind, text: str, expected: object) -> None:
     if expected is REFUSED:
         with pytest.raises(ValueError, match=r"^$"):

@@ -241,9 +241,10 @@ def test_leak_is_no_application_that_starts_and_no_connection_that_only_the_brok
     assert execute(program, Schedule(), Options([NoLeaks()])).error == ""
 
 
-@pytest.mark.parametrize(
-    "invariants", [[NoLeaks(), AtLeastOnce("orders")], [AtLeastOnce("orders"), NoLeaks()]], ids=["first", "last"]
-)
+INVARIANT_ORDERS = {"first": [NoLeaks(), AtLeastOnce("orders")], "last": [AtLeastOnce("orders"), NoLeaks()]}
+
+
+@pytest.mark.parametrize("invariants", INVARIANT_ORDERS.values(), ids=INVARIANT_ORDERS)
 def test_applications_end_after_other_invariants_were_checked(invariants: Sequence[Invariant]) -> None:
     async def program(run: Run) -> None:
         await processing()(run)

@@ -60,9 +60,10 @@ def test_reduction(breaks: Callable[[Schedule], bool], found: Schedule, smallest
     assert ran <= 40
 
 
-@pytest.mark.parametrize(
-    "smaller", [Outcome("InOrder: another"), Outcome("AtLeastOnce: lost", [KILL])], ids=["another error", "a miss"]
-)
+OTHER_OUTCOMES = {"another error": Outcome("InOrder: another"), "a miss": Outcome("AtLeastOnce: lost", [KILL])}
+
+
+@pytest.mark.parametrize("smaller", OTHER_OUTCOMES.values(), ids=OTHER_OUTCOMES)
 def test_other_outcomes_are_not_smaller(smaller: Outcome) -> None:
     found = Found(Schedule((SLOW, KILL)), Outcome("AtLeastOnce: lost"))
     assert reduced(found, lambda schedules: ((each, smaller) for each in schedules)) == found

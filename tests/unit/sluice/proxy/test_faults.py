@@ -222,14 +222,14 @@ def test_leader_hints_name_the_proxy_of_the_former_leader() -> None:
     assert (endpoint.node_id, endpoint.port) == (3, proxy.cluster_server.servers[3].endpoints[0].port)
 
 
-@pytest.mark.parametrize(
-    ("kind", "code", "acquired_next"),
-    [
-        pytest.param(None, 0, [], id="acknowledged"),
-        pytest.param("redelivery", 0, [(0, 0, 2)], id="redelivered"),
-        pytest.param("acknowledgement-error", 121, [], id="failed: the record stays acquired"),
-    ],
-)
+ACKNOWLEDGEMENTS = {
+    "acknowledged": (None, 0, []),
+    "redelivered": ("redelivery", 0, [(0, 0, 2)]),
+    "failed: the record stays acquired": ("acknowledgement-error", 121, []),
+}
+
+
+@pytest.mark.parametrize(("kind", "code", "acquired_next"), ACKNOWLEDGEMENTS.values(), ids=ACKNOWLEDGEMENTS)
 def test_acknowledgements_of_share_groups(
     kind: str | None, code: int, acquired_next: list[tuple[int, int, int]]
 ) -> None:

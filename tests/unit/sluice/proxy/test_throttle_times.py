@@ -20,15 +20,15 @@ def throttle_time_ms(*, upstream: tuple[str, ...], proxy: tuple[str, ...]) -> in
     return response.throttle_time_ms
 
 
-@pytest.mark.parametrize(
-    ("upstream", "proxy"),
-    [
-        pytest.param((SLOW,), (), id="only the upstream's quota"),
-        pytest.param((), (SLOW,), id="only the proxy's quota"),
-        pytest.param((SLOW,), (FAST,), id="the upstream's is longer"),
-        pytest.param((FAST,), (SLOW,), id="the proxy's is longer"),
-    ],
-)
+THROTTLES = {
+    "only the upstream's quota": ((SLOW,), ()),
+    "only the proxy's quota": ((), (SLOW,)),
+    "the upstream's is longer": ((SLOW,), (FAST,)),
+    "the proxy's is longer": ((FAST,), (SLOW,)),
+}
+
+
+@pytest.mark.parametrize(("upstream", "proxy"), THROTTLES.values(), ids=THROTTLES)
 def test_longer_throttle_time_counts(upstream: tuple[str, ...], proxy: tuple[str, ...]) -> None:
     longest = throttle_time_ms(upstream=(SLOW,), proxy=())
     assert longest > throttle_time_ms(upstream=(FAST,), proxy=()) > 0

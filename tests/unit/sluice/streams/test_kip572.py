@@ -116,10 +116,10 @@ async def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_l
         assert await stage.committed() == {}
 
 
-@pytest.mark.parametrize(
-    ("profile", "attempts"),
-    [pytest.param("kafka", 2, id="Kafka allows one more attempt"), pytest.param("kip", 1, id="the KIP allows none")],
-)
+TIMEOUT_0 = {"Kafka allows one more attempt": ("kafka", 2), "the KIP allows none": ("kip", 1)}
+
+
+@pytest.mark.parametrize(("profile", "attempts"), TIMEOUT_0.values(), ids=TIMEOUT_0)
 async def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
     async with streaming(profile=profile) as stage:
         flaky = fails_for(FOR_EVER)
@@ -256,13 +256,13 @@ def restoring(profile: Profile, task_timeout_ms: int, until_ms: int = FOR_EVER) 
     return testing.run(main())
 
 
-@pytest.mark.parametrize(
-    ("profile", "calls_ms", "without_ms"),
-    [
-        pytest.param("kafka", [0, 1000, 2000, 3000, 4000], 4000, id="Kafka retries at once"),
-        pytest.param("kip", [0, 1100, 2200, 3300, 4400], 4400, id="the KIP waits for retry.backoff.ms"),
-    ],
-)
+GLOBAL_THREADS = {
+    "Kafka retries at once": ("kafka", [0, 1000, 2000, 3000, 4000], 4000),
+    "the KIP waits for retry.backoff.ms": ("kip", [0, 1100, 2200, 3300, 4400], 4400),
+}
+
+
+@pytest.mark.parametrize(("profile", "calls_ms", "without_ms"), GLOBAL_THREADS.values(), ids=GLOBAL_THREADS)
 def test_kip572_10_global_thread_fails_at_its_deadline(profile: Profile, calls_ms: list[int], without_ms: int) -> None:
     found, error = restoring(profile, 4000)
     assert found == calls_ms
@@ -343,13 +343,13 @@ async def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadl
         assert all(counts[word] >= times for word, times in {b"to": 2, b"be": 2, b"or": 1, b"not": 1}.items())
 
 
-@pytest.mark.parametrize(
-    ("profile", "what"),
-    [
-        pytest.param("kafka", "corrupted", id="Kafka reports it to the callback too"),
-        pytest.param("kip", "its time runs", id="the KIP counts it as any timeout"),
-    ],
-)
+BLOCKED_SENDS = {
+    "Kafka reports it to the callback too": ("kafka", "corrupted"),
+    "the KIP counts it as any timeout": ("kip", "its time runs"),
+}
+
+
+@pytest.mark.parametrize(("profile", "what"), BLOCKED_SENDS.values(), ids=BLOCKED_SENDS)
 async def test_kip572_12_blocked_send_times_out(profile: Profile, what: Literal["corrupted", "its time runs"]) -> None:
     async with streaming({"in": 1}, broker_config={"auto.create.topics.enable": "false"}, profile=profile) as stage:
         topology = Topology()

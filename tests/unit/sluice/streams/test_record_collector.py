@@ -96,13 +96,13 @@ async def test_reset_forgets_earlier_delivery_failures() -> None:
     assert producer.calls.count("flush") == 2, "pending deliveries have ended"
 
 
-@pytest.mark.parametrize(
-    ("profile", "raised"),
-    [
-        pytest.param("kafka", TaskCorruptedException, id="Kafka treats it as a failed delivery"),
-        pytest.param("kip", ClientTimeoutException, id="the KIP treats it as any timeout"),
-    ],
-)
+BLOCKED_SENDS = {
+    "Kafka treats it as a failed delivery": ("kafka", TaskCorruptedException),
+    "the KIP treats it as any timeout": ("kip", ClientTimeoutException),
+}
+
+
+@pytest.mark.parametrize(("profile", "raised"), BLOCKED_SENDS.values(), ids=BLOCKED_SENDS)
 async def test_blocked_send(profile: Profile, raised: type[Exception]) -> None:
     producer = FakeProducer()
     producer.fail("send", TimeoutException("no memory"))

@@ -25,16 +25,16 @@ def test_oldest_head_record_is_next() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("lag", "idle_ms", "ready_after_ms"),
-    [
-        pytest.param(0, 0, 0, id="known to be empty: at once"),
-        pytest.param(0, 500, 500, id="known to be empty: after max.task.idle.ms"),
-        pytest.param(3, 500, None, id="records still to fetch: never"),
-        pytest.param(None, 500, None, id="end offset unknown: never"),
-        pytest.param(3, NEVER_WAIT, 0, id="max.task.idle.ms=-1: at once"),
-    ],
-)
+DELAYS = {
+    "known to be empty: at once": (0, 0, 0),
+    "known to be empty: after max.task.idle.ms": (0, 500, 500),
+    "records still to fetch: never": (3, 500, None),
+    "end offset unknown: never": (None, 500, None),
+    "max.task.idle.ms=-1: at once": (3, NEVER_WAIT, 0),
+}
+
+
+@pytest.mark.parametrize(("lag", "idle_ms", "ready_after_ms"), DELAYS.values(), ids=DELAYS)
 def test_partition_without_records_delays_processing(lag: int | None, idle_ms: int, ready_after_ms: int | None) -> None:
     queues = group({IN1: lag}, idle_ms)
     queues.add(IN0, [record()])

@@ -35,14 +35,10 @@ async def write_lines(stage: Stage, lines: list[bytes]) -> None:
         await stage.write("lines", line, partition=number % 3)
 
 
-@pytest.mark.parametrize(
-    ("away_s", "revived"),
-    [
-        pytest.param(5, 0, id="for 5 s"),
-        pytest.param(60, 0, id="for 60 s"),
-        pytest.param(200, 3, id="for 200 s, longer than the delivery timeout"),
-    ],
-)
+OUTAGES = {"for 5 s": (5, 0), "for 60 s": (60, 0), "for 200 s, longer than the delivery timeout": (200, 3)}
+
+
+@pytest.mark.parametrize(("away_s", "revived"), OUTAGES.values(), ids=OUTAGES)
 async def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> None:
     async with streaming(WORDS, seed=away_s) as stage:
         before, meanwhile = LINES * 5, LINES * 3

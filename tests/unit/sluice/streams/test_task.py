@@ -127,16 +127,16 @@ AN_HOUR = OffsetReset("by_duration", 3_600_000)
 AN_HOUR_AGO_MS = 1_700_000_000_000 - 3_600_000
 
 
-@pytest.mark.parametrize(
-    ("reset", "committed", "sought"),
-    [
-        pytest.param(EARLIEST, 12, "12", id="at the committed offset"),
-        pytest.param(EARLIEST, None, "beginning", id="no commit: at the beginning"),
-        pytest.param(LATEST, None, "end", id="no commit: at the end"),
-        pytest.param(AN_HOUR, None, "77", id="no commit: an hour ago"),
-        pytest.param(NONE, 12, "12", id="no reset policy, and none needed"),
-    ],
-)
+REVIVED = {
+    "at the committed offset": (EARLIEST, 12, "12"),
+    "no commit: at the beginning": (EARLIEST, None, "beginning"),
+    "no commit: at the end": (LATEST, None, "end"),
+    "no commit: an hour ago": (AN_HOUR, None, "77"),
+    "no reset policy, and none needed": (NONE, 12, "12"),
+}
+
+
+@pytest.mark.parametrize(("reset", "committed", "sought"), REVIVED.values(), ids=REVIVED)
 async def test_revived_task_returns_to_its_start_position(
     reset: OffsetReset, committed: int | None, sought: str
 ) -> None:

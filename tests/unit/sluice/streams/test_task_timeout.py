@@ -13,20 +13,20 @@ from sluice.streams.task_timeout import TaskTimeout
 LATE = TimeoutException("it took too long")
 
 
-@pytest.mark.parametrize(
-    ("timeout_ms", "times_ms", "fails_at_ms"),
-    [
-        pytest.param(100, [1000], None, id="the first timeout sets the deadline"),
-        pytest.param(100, [1000, 1099], None, id="before the deadline"),
-        pytest.param(100, [1000, 1100], None, id="at the deadline"),
-        pytest.param(100, [1000, 1101], 1101, id="after the deadline"),
-        pytest.param(100, [1000, 1050, 1099, 1100, 1500], 1500, id="the deadline is that of the first timeout"),
-        pytest.param(100, [1000, 9000], 9000, id="one last attempt, however late"),
-        pytest.param(0, [1000], None, id="0 allows one more attempt"),
-        pytest.param(0, [1000, 1000], None, id="0, in the same millisecond"),
-        pytest.param(0, [1000, 1001], 1001, id="0, one millisecond later"),
-    ],
-)
+TIMEOUTS = {
+    "the first timeout sets the deadline": (100, [1000], None),
+    "before the deadline": (100, [1000, 1099], None),
+    "at the deadline": (100, [1000, 1100], None),
+    "after the deadline": (100, [1000, 1101], 1101),
+    "the deadline is that of the first timeout": (100, [1000, 1050, 1099, 1100, 1500], 1500),
+    "one last attempt, however late": (100, [1000, 9000], 9000),
+    "0 allows one more attempt": (0, [1000], None),
+    "0, in the same millisecond": (0, [1000, 1000], None),
+    "0, one millisecond later": (0, [1000, 1001], 1001),
+}
+
+
+@pytest.mark.parametrize(("timeout_ms", "times_ms", "fails_at_ms"), TIMEOUTS.values(), ids=TIMEOUTS)
 def test_timeout_fails_after_the_deadline(timeout_ms: int, times_ms: list[int], fails_at_ms: int | None) -> None:
     timeout = TaskTimeout(TaskId(0, 1), timeout_ms, "kafka")
     failed_at_ms = None

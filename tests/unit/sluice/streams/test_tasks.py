@@ -268,15 +268,13 @@ async def test_lost_tasks_are_closed_without_a_commit() -> None:
         assert stage.consumer.offsets == {}
 
 
-@pytest.mark.parametrize(
-    ("others", "states", "committed"),
-    [
-        pytest.param(None, {"0_0": "created", "0_1": "running"}, {LINES1}, id="the others commit first"),
-        pytest.param(
-            TimeoutException("late"), {"0_0": "created", "0_1": "created"}, set(), id="the others cannot commit"
-        ),
-    ],
-)
+REVIVED = {
+    "the others commit first": (None, {"0_0": "created", "0_1": "running"}, {LINES1}),
+    "the others cannot commit": (TimeoutException("late"), {"0_0": "created", "0_1": "created"}, set()),
+}
+
+
+@pytest.mark.parametrize(("others", "states", "committed"), REVIVED.values(), ids=REVIVED)
 async def test_corrupted_task_is_revived(
     others: KafkaException | None, states: dict[str, str], committed: set[TopicPartition]
 ) -> None:

@@ -143,18 +143,17 @@ async def test_thread_polls_before_half_of_the_poll_interval() -> None:
 CORRUPTED, MIGRATED = TaskCorruptedException([TaskId(0, 0)], "for a reason"), TaskMigratedException("for a reason")
 
 
-@pytest.mark.parametrize(
-    ("failures", "then"),
-    [
-        pytest.param({"process": CORRUPTED}, ["handle_corruption"], id="corrupted"),
-        pytest.param({"process": MIGRATED}, ["handle_lost_all"], id="migrated"),
-        pytest.param(
-            {"process": CORRUPTED, "handle_corruption": MIGRATED},
-            ["handle_corruption", "handle_lost_all"],
-            id="migrated while corrupted",
-        ),
-    ],
-)
+SURVIVED = {
+    "corrupted": ({"process": CORRUPTED}, ["handle_corruption"]),
+    "migrated": ({"process": MIGRATED}, ["handle_lost_all"]),
+    "migrated while corrupted": (
+        {"process": CORRUPTED, "handle_corruption": MIGRATED},
+        ["handle_corruption", "handle_lost_all"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("failures", "then"), SURVIVED.values(), ids=SURVIVED)
 async def test_thread_survives(failures: dict[str, StreamsException], then: list[str]) -> None:
     stage = Looping()
     for call, error in failures.items():
@@ -165,9 +164,10 @@ async def test_thread_survives(failures: dict[str, StreamsException], then: list
     assert joined == ["subscribe in"] + ["unsubscribe", "subscribe in"] * ("handle_lost_all" in then)
 
 
-@pytest.mark.parametrize(
-    "error", [StreamsException("a reason"), TopicAuthorizationException("a reason")], ids=["Streams'", "a client's"]
-)
+FATAL = {"Streams'": StreamsException("a reason"), "a client's": TopicAuthorizationException("a reason")}
+
+
+@pytest.mark.parametrize("error", FATAL.values(), ids=FATAL)
 async def test_thread_fails(error: KafkaException) -> None:
     stage = Looping()
     stage.consumer.fail("poll", error)

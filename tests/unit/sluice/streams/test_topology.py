@@ -68,26 +68,24 @@ def an_unused_store(topology: Topology) -> None:
     topology.source("in").sink("out")
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        pytest.param(lambda _: None, "the topology has no source and no global table", id="nothing"),
-        pytest.param(lambda topology: topology.source(), "source: expected at least one topic", id="no topics"),
-        pytest.param(two_sources_of_a_topic, "topic in is already read by source in, a", id="a topic read twice"),
-        pytest.param(two_stores_of_a_name, "store or global table x already exists", id="one name twice"),
-        pytest.param(an_unused_store, "no processor uses store x", id="an unused store"),
-        pytest.param(
-            lambda topology: topology.source("in").process(keep, stores=["x"]),
-            "processor keep: store x does not exist; add it with store()",
-            id="a missing store",
-        ),
-        pytest.param(
-            lambda topology: [topology.source("in").repartition("x") for _ in range(2)],
-            "source in already exists",
-            id="two repartition topics of one name",
-        ),
-    ],
-)
+INVALID = {
+    "nothing": (lambda _: None, "the topology has no source and no global table"),
+    "no topics": (lambda topology: topology.source(), "source: expected at least one topic"),
+    "a topic read twice": (two_sources_of_a_topic, "topic in is already read by source in, a"),
+    "one name twice": (two_stores_of_a_name, "store or global table x already exists"),
+    "an unused store": (an_unused_store, "no processor uses store x"),
+    "a missing store": (
+        lambda topology: topology.source("in").process(keep, stores=["x"]),
+        "processor keep: store x does not exist; add it with store()",
+    ),
+    "two repartition topics of one name": (
+        lambda topology: [topology.source("in").repartition("x") for _ in range(2)],
+        "source in already exists",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), INVALID.values(), ids=INVALID)
 def test_invalid_topology_is_rejected(make: Callable[[Topology], object], message: str) -> None:
     def build() -> None:
         topology = Topology()

@@ -111,9 +111,10 @@ def test_it_is_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(made), type=Trace) == made
 
 
-@pytest.mark.parametrize(
-    ("second", "tones"), [([], ["neutral", "ok"]), ([3], ["error", "error"])], ids=["retried", "failed again"]
-)
+SECOND_LOOKUPS = {"retried": ([], ["neutral", "ok"]), "failed again": ([3], ["error", "error"])}
+
+
+@pytest.mark.parametrize(("second", "tones"), SECOND_LOOKUPS.values(), ids=SECOND_LOOKUPS)
 def test_an_error_of_a_lookup_that_a_retry_corrected_is_mild(second: list[int], tones: list[str]) -> None:
     events = Journal()
     events.request("Metadata", 1, 2, errors=[3])

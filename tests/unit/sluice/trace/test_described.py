@@ -90,15 +90,14 @@ def test_details(event: Request, detail: list[tuple[str, str]]) -> None:
     assert list(detail_of(event)) == detail
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        ({"action": "close"}, "close"),
-        ({"action": "close", "id": "r", "api": "Produce", "times": 3}, "close: api=Produce, times=3"),
-        ({"action": {"kind": "error", "code": 6}, "topic": "t"}, "error code=6: topic=t"),
-    ],
-    ids=["an action", "with conditions", "with fields of the action"],
-)
+RULES = {
+    "an action": ({"action": "close"}, "close"),
+    "with conditions": ({"action": "close", "id": "r", "api": "Produce", "times": 3}, "close: api=Produce, times=3"),
+    "with fields of the action": ({"action": {"kind": "error", "code": 6}, "topic": "t"}, "error code=6: topic=t"),
+}
+
+
+@pytest.mark.parametrize(("rule", "text"), RULES.values(), ids=RULES)
 def test_rules(rule: dict[str, object], text: str) -> None:
     assert rule_text(parse_rule(rule, "rule")) == text
 

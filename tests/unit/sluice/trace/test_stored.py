@@ -38,15 +38,14 @@ def damaged() -> str:
     return text.replace('id="trace">H4s', 'id="trace">H4t')
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("<p>another page</p>", "expected a trace that this version of sluice wrote, got another file"),
-        ('<script type="application/gzip" id="trace">AAAA</script>', "expected a trace that this version"),
-        ('<script type="application/gzip" id="trace">x</script>', "expected a trace that this version"),
-    ],
-    ids=["another page", "not gzip", "not base64"],
-)
+OTHER_FILES = {
+    "another page": ("<p>another page</p>", "expected a trace that this version of sluice wrote, got another file"),
+    "not gzip": ('<script type="application/gzip" id="trace">AAAA</script>', "expected a trace that this version"),
+    "not base64": ('<script type="application/gzip" id="trace">x</script>', "expected a trace that this version"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), OTHER_FILES.values(), ids=OTHER_FILES)
 def test_another_file_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "page.html"
     file.write_text(text)

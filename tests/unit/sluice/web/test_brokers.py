@@ -22,13 +22,10 @@ def test_traffic_is_per_second_since_the_previous_snapshot() -> None:
     assert 1800 < seen["in_per_s"] < 2000, "bytes of records, in half a second"
 
 
-@pytest.mark.parametrize(
-    ("event", "state", "can"),
-    [
-        pytest.param("stop", "stopped", ["start"], id="stopped"),
-        pytest.param("isolate", "isolated", ["stop", "rejoin"], id="isolated"),
-    ],
-)
+STATES = {"stopped": ("stop", "stopped", ["start"]), "isolated": ("isolate", "isolated", ["stop", "rejoin"])}
+
+
+@pytest.mark.parametrize(("event", "state", "can"), STATES.values(), ids=STATES)
 def test_the_state_of_a_broker_determines_the_actions(event: str, state: str, can: list[str]) -> None:
     broker = VirtualBroker("sluice.brokers=3")
     with watching(broker) as watcher:

@@ -64,9 +64,10 @@ def test_one_slow_snapshot_does_not_delay_the_next(monkeypatch: pytest.MonkeyPat
     assert taken == [0, 500, 1000, 1500, 2000, 2500, 3000]
 
 
-@pytest.mark.parametrize(
-    ("away_ms", "is_known"), [pytest.param(5000, True, id="briefly"), pytest.param(60_000, False, id="for a long time")]
-)
+RETURNS = {"briefly": (5000, True), "for a long time": (60_000, False)}
+
+
+@pytest.mark.parametrize(("away_ms", "is_known"), RETURNS.values(), ids=RETURNS)
 def test_a_viewer_that_returns_soon_gets_the_history(away_ms: float, is_known: bool) -> None:
     broker = VirtualBroker()
     feed = Feed(broker.cluster_server)

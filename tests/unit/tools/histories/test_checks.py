@@ -229,19 +229,18 @@ def test_every_check_finds_an_anomaly_in_some_history() -> None:
     assert found == {*CHECKS} - {wrong_copies}  # which has its own test
 
 
-@pytest.mark.parametrize(
-    ("copies", "copied_up_to", "is_right"),
-    [
-        ([0, 1], 2, True),
-        ([0, 1, 2, 3], 4, True),
-        ([0], 2, False),
-        ([0, 1, 1], 2, False),
-        ([1, 0], 2, False),
-        ([0, 1, 2], 2, False),
-        ([0, 1], 0, False),
-    ],
-    ids=["equal", "all", "lost", "twice", "other-order", "beyond-the-offset", "without-the-offset"],
-)
+COPIES = {
+    "equal": ([0, 1], 2, True),
+    "all": ([0, 1, 2, 3], 4, True),
+    "lost": ([0], 2, False),
+    "twice": ([0, 1, 1], 2, False),
+    "other-order": ([1, 0], 2, False),
+    "beyond-the-offset": ([0, 1, 2], 2, False),
+    "without-the-offset": ([0, 1], 0, False),
+}
+
+
+@pytest.mark.parametrize(("copies", "copied_up_to", "is_right"), COPIES.values(), ids=COPIES)
 def test_copies_are_the_records_up_to_the_committed_offset(
     copies: list[int], copied_up_to: int, is_right: bool
 ) -> None:

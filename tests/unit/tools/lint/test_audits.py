@@ -25,14 +25,14 @@ def run(waits: Sequence[float], *, maximum_ms: float = 1000, repetition: int = 0
     return observed("produce-not-leader", made.events, settings=settings, repetition=repetition)
 
 
-@pytest.mark.parametrize(
-    ("waits", "maximum_ms", "found"),
-    [
-        pytest.param(GROWING, 1000, [], id="both find growing waits"),
-        pytest.param(CONSTANT, 1000, [], id="both find constant waits"),
-        pytest.param(CONSTANT, 100, ["KIP-580/1 passes"], id="the audit was configured to expect constant waits"),
-    ],
-)
+CONTRADICTIONS = {
+    "both find growing waits": (GROWING, 1000, []),
+    "both find constant waits": (CONSTANT, 1000, []),
+    "the audit was configured to expect constant waits": (CONSTANT, 100, ["KIP-580/1 passes"]),
+}
+
+
+@pytest.mark.parametrize(("waits", "maximum_ms", "found"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_a_rule_contradicts_a_verdict_that_passes(waits: Sequence[float], maximum_ms: float, found: list[str]) -> None:
     runs = [run(waits, maximum_ms=maximum_ms, repetition=number) for number in range(2)]
     assert [each.audit for each in contradictions(runs)] == found * 2

@@ -113,13 +113,13 @@ def test_missing_client_library() -> None:
         audited(Missing(SUBJECTS["aiokafka"].client), [PROBES["reconnect-lost"]])  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("probes", "why"),
-    [
-        pytest.param([], "audit: expected subjects and probes, got 1 subjects, 0 probes", id="none"),
-        pytest.param(["fetch-error"], "no probe is for a producer", id="for another role"),
-    ],
-)
+WRONG_PROBES = {
+    "none": ([], "audit: expected subjects and probes, got 1 subjects, 0 probes"),
+    "for another role": (["fetch-error"], "no probe is for a producer"),
+}
+
+
+@pytest.mark.parametrize(("probes", "why"), WRONG_PROBES.values(), ids=WRONG_PROBES)
 def test_probes_that_are(probes: list[str], why: str) -> None:
     with pytest.raises(SluiceError, match=why):
         audited(subject_of("app {bootstrap}", Role.PRODUCER), [PROBES[name] for name in probes])

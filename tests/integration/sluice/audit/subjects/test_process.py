@@ -19,14 +19,14 @@ async def until_ended(process: SubjectProcess) -> str:
     return process.ended() or "nothing"
 
 
-@pytest.mark.parametrize(
-    ("code", "ended"),
-    [
-        pytest.param("print('a'); print('b')", "exited with 0", id="that finishes"),
-        pytest.param("import sys; sys.exit('no such topic')", "exited with 1: no such topic", id="that fails"),
-        pytest.param("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL", id="that is killed"),
-    ],
-)
+PROCESSES = {
+    "that finishes": ("print('a'); print('b')", "exited with 0"),
+    "that fails": ("import sys; sys.exit('no such topic')", "exited with 1: no such topic"),
+    "that is killed": ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
+}
+
+
+@pytest.mark.parametrize(("code", "ended"), PROCESSES.values(), ids=PROCESSES)
 async def test_process(code: str, ended: str) -> None:
     process = await started(code, [])
     assert await until_ended(process) == ended

@@ -49,14 +49,14 @@ def test_map_has_the_fleet_in_a_picture_and_in_json(tmp_path: Path) -> None:
     assert found["regions"] == json.loads((tmp_path / "map.json").read_text())["regions"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        pytest.param("--x lod=0.1:0.9", "--x lod: unknown setting; expected one of load,", id="unknown setting"),
-        pytest.param("--outage 0", "--outage: expected a number from 1 to 600, got 0", id="no outage"),
-        pytest.param("--simulate -1", "--simulate: expected an integer from 0 to 1000, got -1", id="negative sample"),
-    ],
-)
+MAP_MISUSE = {
+    "unknown setting": ("--x lod=0.1:0.9", "--x lod: unknown setting; expected one of load,"),
+    "no outage": ("--outage 0", "--outage: expected a number from 1 to 600, got 0"),
+    "negative sample": ("--simulate -1", "--simulate: expected an integer from 0 to 1000, got -1"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), MAP_MISUSE.values(), ids=MAP_MISUSE)
 def test_misuse_of_a_map_is_one_line(arguments: str, problem: str) -> None:
     done = CliRunner().invoke(cli, ["fleet", *MAP, *arguments.split()])
     assert done.exit_code == 2, done.output

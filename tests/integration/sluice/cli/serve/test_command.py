@@ -265,21 +265,21 @@ def about_to_be_scraped(broker: BrokerProcess, stack: ExitStack) -> None:
     stack.enter_context(socket.create_connection((host, int(port))))
 
 
-@pytest.mark.parametrize(
-    ("busy", "number"),
-    [
-        pytest.param(open_connections, signal.SIGINT, id="open connections, SIGINT"),
-        pytest.param(open_connections, signal.SIGTERM, id="open connections"),
-        pytest.param(parked, signal.SIGTERM, id="delayed fetches"),
-        pytest.param(throttled(3), signal.SIGTERM, id="throttled responses"),
-        pytest.param(throttled(9), signal.SIGTERM, id="muted connections"),
-        pytest.param(half_sent, signal.SIGTERM, id="an incomplete request"),
-        pytest.param(not_reading, signal.SIGTERM, id="a client that does not read"),
-        pytest.param(not_reading_long_pipelines, signal.SIGTERM, id="clients that pipeline requests and do not read"),
-        pytest.param(scraped, signal.SIGTERM, id="a scraper that stays connected"),
-        pytest.param(about_to_be_scraped, signal.SIGTERM, id="a scraper that has just connected"),
-    ],
-)
+BUSY = {
+    "open connections, SIGINT": (open_connections, signal.SIGINT),
+    "open connections": (open_connections, signal.SIGTERM),
+    "delayed fetches": (parked, signal.SIGTERM),
+    "throttled responses": (throttled(3), signal.SIGTERM),
+    "muted connections": (throttled(9), signal.SIGTERM),
+    "an incomplete request": (half_sent, signal.SIGTERM),
+    "a client that does not read": (not_reading, signal.SIGTERM),
+    "clients that pipeline requests and do not read": (not_reading_long_pipelines, signal.SIGTERM),
+    "a scraper that stays connected": (scraped, signal.SIGTERM),
+    "a scraper that has just connected": (about_to_be_scraped, signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize(("busy", "number"), BUSY.values(), ids=BUSY)
 def test_signal_stops_the_broker_despite(
     busy: Callable[[BrokerProcess, ExitStack], None], number: int, tmp_path: Path
 ) -> None:

@@ -70,23 +70,21 @@ def test_comment_on_a_client_is_one_line_of_ascii(name: str) -> None:
     assert comment.startswith("# ")
 
 
-@pytest.mark.parametrize(
-    ("by", "default", "override"),
-    [
-        pytest.param(
-            "user",
-            ["--entity-type", "users", "--entity-default"],
-            ["--entity-type", "users", "--entity-name=bob"],
-            id="per user",
-        ),
-        pytest.param(
-            "user+client-id",
-            ["--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-default"],
-            ["--entity-type", "users", "--entity-name=bob", "--entity-type", "clients", "--entity-name=shop"],
-            id="per user and client id",
-        ),
-    ],
-)
+LEVELS = {
+    "per user": (
+        "user",
+        ["--entity-type", "users", "--entity-default"],
+        ["--entity-type", "users", "--entity-name=bob"],
+    ),
+    "per user and client id": (
+        "user+client-id",
+        ["--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-default"],
+        ["--entity-type", "users", "--entity-name=bob", "--entity-type", "clients", "--entity-name=shop"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("by", "default", "override"), LEVELS.values(), ids=LEVELS)
 def test_entities_of_each_level(by: By, default: list[str], override: list[str], tmp_path: Path) -> None:
     found = Recommendation("Fetch", 1000, [need("shop" if "+" in by else "", "bob")], [], 0.0)
     calls = calls_of(script([found], by, SCRIPT), tmp_path, "b:9092")

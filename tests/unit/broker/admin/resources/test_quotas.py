@@ -25,28 +25,26 @@ def test_quotas_can_be_set_listed_and_deleted() -> None:
     assert admin.send(PATH) == (200, {"quotas": []})
 
 
-@pytest.mark.parametrize(
-    ("method", "body", "problem"),
-    [
-        pytest.param(
-            "PUT",
-            {"entity": ALICE, "quotas": {"producer_byte_rate": 0}},
-            '{"user":"alice"}: Quota producer_byte_rate must be greater than 0',
-            id="invalid value, with entity and key",
-        ),
-        pytest.param("PUT", {"entity": {}, "quotas": {}}, "{}: Invalid empty client quota entity", id="empty entity"),
-        pytest.param("DELETE", {"entity": {}}, "{}: Invalid empty client quota entity", id="empty entity to delete"),
-        pytest.param("PUT", "{", "the body is not JSON: Input data was truncated", id="invalid JSON"),
-        pytest.param("PUT", {"entity": ALICE}, "quotas: missing", id="missing quotas"),
-        pytest.param(
-            "DELETE",
-            {"entity": ALICE, "key": "x"},
-            "key: unknown field; expected one of entity, keys. Did you mean keys?",
-            id="unknown field",
-        ),
-        pytest.param("PUT", " " * 70_000, "the body is too large; expected at most 65536 bytes", id="large body"),
-    ],
-)
+INVALID_CHANGES = {
+    "invalid value, with entity and key": (
+        "PUT",
+        {"entity": ALICE, "quotas": {"producer_byte_rate": 0}},
+        '{"user":"alice"}: Quota producer_byte_rate must be greater than 0',
+    ),
+    "empty entity": ("PUT", {"entity": {}, "quotas": {}}, "{}: Invalid empty client quota entity"),
+    "empty entity to delete": ("DELETE", {"entity": {}}, "{}: Invalid empty client quota entity"),
+    "invalid JSON": ("PUT", "{", "the body is not JSON: Input data was truncated"),
+    "missing quotas": ("PUT", {"entity": ALICE}, "quotas: missing"),
+    "unknown field": (
+        "DELETE",
+        {"entity": ALICE, "key": "x"},
+        "key: unknown field; expected one of entity, keys. Did you mean keys?",
+    ),
+    "large body": ("PUT", " " * 70_000, "the body is too large; expected at most 65536 bytes"),
+}
+
+
+@pytest.mark.parametrize(("method", "body", "problem"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
 def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, problem: str) -> None:
     admin = Admin()
     status, response = admin.send(PATH, method, body)
@@ -55,17 +53,15 @@ def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, p
     assert admin.broker.cluster.client_quotas.matching({}, (), strict=False) == []
 
 
-@pytest.mark.parametrize(
-    ("entity", "quotas", "path"),
-    [
-        pytest.param(
-            ALICE, {"producer_byte_rate": 1, "consumer_byte_rate": 0}, "quotas.consumer_byte_rate", id="value"
-        ),
-        pytest.param({"user": "alice", "client-id": ""}, {}, "entity.client-id", id="one name of the entity"),
-        pytest.param({"ip": "nowhere.example"}, {}, "entity.ip", id="address"),
-        pytest.param({"ip": "::1", "user": "alice"}, {}, "entity", id="invalid combination of names"),
-    ],
-)
+ERROR_PATHS = {
+    "value": (ALICE, {"producer_byte_rate": 1, "consumer_byte_rate": 0}, "quotas.consumer_byte_rate"),
+    "one name of the entity": ({"user": "alice", "client-id": ""}, {}, "entity.client-id"),
+    "address": ({"ip": "nowhere.example"}, {}, "entity.ip"),
+    "invalid combination of names": ({"ip": "::1", "user": "alice"}, {}, "entity"),
+}
+
+
+@pytest.mark.parametrize(("entity", "quotas", "path"), ERROR_PATHS.values(), ids=ERROR_PATHS)
 def test_error_names_the_path_in_the_body(entity: object, quotas: object, path: str) -> None:
     assert Admin().send(PATH, "PUT", {"entity": entity, "quotas": quotas})[1]["path"] == path
 

@@ -83,21 +83,17 @@ def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval(
     assert [NAMES[codec] for codec in response.accepted_compression_types] == ["zstd", "lz4", "gzip", "snappy"]
 
 
-@pytest.mark.parametrize(
-    ("match", "matches"),
-    [
-        pytest.param("client_id=c.*", True, id="client id"),
-        pytest.param("client_id=lient", False, id="part of the client id"),
-        pytest.param(
-            "client_software_name=tester,client_software_version=1\\..*", True, id="software name and version"
-        ),
-        pytest.param("client_software_name=tester,client_id=other", False, id="one of two conditions"),
-        pytest.param(
-            "client_source_address=127\\.0\\.0\\.1,client_source_port=40001", True, id="source address and port"
-        ),
-        pytest.param(f"client_instance_id={printed_uuid(ID)}", True, id="client instance id"),
-    ],
-)
+MATCHES = {
+    "client id": ("client_id=c.*", True),
+    "part of the client id": ("client_id=lient", False),
+    "software name and version": ("client_software_name=tester,client_software_version=1\\..*", True),
+    "one of two conditions": ("client_software_name=tester,client_id=other", False),
+    "source address and port": ("client_source_address=127\\.0\\.0\\.1,client_source_port=40001", True),
+    "client instance id": (f"client_instance_id={printed_uuid(ID)}", True),
+}
+
+
+@pytest.mark.parametrize(("match", "matches"), MATCHES.values(), ids=MATCHES)
 def test_subscription_applies_to_clients_that_match(match: str, matches: bool) -> None:
     client = broker_with(some={"metrics": "a.", "match": match}).client("client")
     client.call(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"), 3)
@@ -198,38 +194,35 @@ def test_terminating_push_is_accepted_at_any_time_but_only_once(last: bytes) -> 
     assert push(client, subscription.subscription_id, terminating=True) == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        pytest.param({"client_instance_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST, id="all-zero client instance id"),
-        pytest.param(
-            {"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST, id="reserved client instance id"
-        ),
-        pytest.param({"subscription_id": 1}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID, id="unknown subscription"),
-        pytest.param({"compression": -1}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="unsupported compression"),
-        pytest.param({"metrics": bytes(5001)}, ErrorCode.TELEMETRY_TOO_LARGE, id="metrics too large"),
-        pytest.param({"compression": GZIP}, ErrorCode.INVALID_RECORD, id="data that is not compressed"),
-        pytest.param(
-            {"compression": GZIP, "metrics": compress(GZIP, METRICS, 2)[:-9]},
-            ErrorCode.INVALID_RECORD,
-            id="truncated compressed data",
-        ),
-    ],
-)
+INVALID_PUSHES = {
+    "all-zero client instance id": ({"client_instance_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST),
+    "reserved client instance id": ({"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST),
+    "unknown subscription": ({"subscription_id": 1}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID),
+    "unsupported compression": ({"compression": -1}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "metrics too large": ({"metrics": bytes(5001)}, ErrorCode.TELEMETRY_TOO_LARGE),
+    "data that is not compressed": ({"compression": GZIP}, ErrorCode.INVALID_RECORD),
+    "truncated compressed data": (
+        {"compression": GZIP, "metrics": compress(GZIP, METRICS, 2)[:-9]},
+        ErrorCode.INVALID_RECORD,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "code"), INVALID_PUSHES.values(), ids=INVALID_PUSHES)
 def test_invalid_push_is_rejected_and_not_counted(change: dict[str, Any], code: ErrorCode) -> None:
     broker, client, subscription = subscribed()
     assert push(client, **({"subscription_id": subscription.subscription_id} | change)) == code
     assert counters(broker) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("size", "broken", "code"),
-    [
-        pytest.param(1024 * 1024 + 1, False, ErrorCode.NONE, id="valid"),
-        pytest.param(4 * 1024 * 1024, True, ErrorCode.INVALID_RECORD, id="broken at the end"),
-        pytest.param(100 * 1024 * 1024 + 1, False, ErrorCode.INVALID_RECORD, id="too large"),
-    ],
-)
+LARGE_PUSHES = {
+    "valid": (1024 * 1024 + 1, False, ErrorCode.NONE),
+    "broken at the end": (4 * 1024 * 1024, True, ErrorCode.INVALID_RECORD),
+    "too large": (100 * 1024 * 1024 + 1, False, ErrorCode.INVALID_RECORD),
+}
+
+
+@pytest.mark.parametrize(("size", "broken", "code"), LARGE_PUSHES.values(), ids=LARGE_PUSHES)
 def test_large_metrics_are_decompressed_in_the_worker(size: int, broken: bool, code: ErrorCode) -> None:
     """A few KB can become 100 MB, which would hold the event loop for 0.1 s."""
     broker, client, subscription = subscribed()

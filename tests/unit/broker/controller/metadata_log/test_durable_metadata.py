@@ -302,14 +302,14 @@ def test_change_that_cannot_be_written_fails_and_is_not_applied(
     assert errors(broker, request_) == [code_of(request_)], "the change succeeds once the log is writable"
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), id="validate only"),
-        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), id="rejected"),
-        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), id="unchanged config value"),
-    ],
-)
+WITHOUT_EFFECT = {
+    "validate only": CreateTopicsRequest(topics=[new_topic("n")], validate_only=True),
+    "rejected": CreateTopicsRequest(topics=[new_topic("t")]),
+    "unchanged config value": set_config(2, "t", "cleanup.policy", "compact"),
+}
+
+
+@pytest.mark.parametrize("request_", WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT)
 def test_request_without_effect_is_not_written(broker: VirtualBroker, request_: Message) -> None:
     with appended(broker) as batches:
         errors(broker, request_)

@@ -239,21 +239,18 @@ def test_every_record_type_is_replayed() -> None:
     assert replayed == set(RECORD_TYPES.values())
 
 
-@pytest.mark.parametrize(
-    ("records", "error"),
-    [
-        pytest.param([partition()], f"unknown topic id {T.hex()}", id="partition of an unknown topic"),
-        pytest.param(
-            [TopicRecord(name="topic-1", topic_id=T), change(leader=1)],
-            "unknown partition topic-1-0",
-            id="change of an unknown partition",
-        ),
-        pytest.param([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}", id="removal of an unknown topic"),
-        pytest.param(
-            [RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}", id="removal of an unknown ACL"
-        ),
-    ],
-)
+INCONSISTENT = {
+    "partition of an unknown topic": ([partition()], f"unknown topic id {T.hex()}"),
+    "change of an unknown partition": (
+        [TopicRecord(name="topic-1", topic_id=T), change(leader=1)],
+        "unknown partition topic-1-0",
+    ),
+    "removal of an unknown topic": ([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}"),
+    "removal of an unknown ACL": ([RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}"),
+}
+
+
+@pytest.mark.parametrize(("records", "error"), INCONSISTENT.values(), ids=INCONSISTENT)
 def test_inconsistent_record_is_rejected_with_its_reason(records: list[MetadataMessage], error: str) -> None:
     with pytest.raises(InconsistentRecordError) as caught:
         image_of(records)

@@ -86,13 +86,13 @@ def test_new_log_at_an_old_metadata_version_has_no_transaction(tmp_path: Path) -
     assert names == ["LeaderChangeMessage", "FeatureLevelRecord"]
 
 
-@pytest.mark.parametrize(
-    ("release", "kept", "level"),
-    [
-        pytest.param("4.4.0", "__cluster_metadata-0/*.checkpoint", 33, id="by Kafka 4.4"),
-        pytest.param("3.9.1", "bootstrap.checkpoint", 21, id="by Kafka 3.9"),
-    ],
-)
+FORMATTED = {
+    "by Kafka 4.4": ("4.4.0", "__cluster_metadata-0/*.checkpoint", 33),
+    "by Kafka 3.9": ("3.9.1", "bootstrap.checkpoint", 21),
+}
+
+
+@pytest.mark.parametrize(("release", "kept", "level"), FORMATTED.values(), ids=FORMATTED)
 def test_formatted_directory_starts_at_its_metadata_version(
     release: str, kept: str, level: int, tmp_path: Path
 ) -> None:
@@ -289,14 +289,14 @@ def test_file_in_place_of_the_directory_is_a_one_line_error(tmp_path: Path) -> N
     assert str(caught.value) == f"{tmp_path / METADATA_DIRECTORY}: File exists"
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        pytest.param("", "Input data was truncated", id="empty file"),
-        pytest.param("{}", "'leaderEpoch'", id="missing epoch"),
-        pytest.param('{"leaderEpoch":"one"}', "leaderEpoch is 'one'", id="epoch not a number"),
-    ],
-)
+INVALID_QUORUM_STATES = {
+    "empty file": ("", "Input data was truncated"),
+    "missing epoch": ("{}", "'leaderEpoch'"),
+    "epoch not a number": ('{"leaderEpoch":"one"}', "leaderEpoch is 'one'"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), INVALID_QUORUM_STATES.values(), ids=INVALID_QUORUM_STATES)
 def test_invalid_quorum_state_is_a_one_line_error(tmp_path: Path, text: str, reason: str) -> None:
     open_log(tmp_path).close()
     file(tmp_path, "quorum-state").write_text(text)

@@ -172,15 +172,15 @@ def test_unsupported_record_is_an_error_with_its_offset(tmp_path: Path, value: b
     assert start_error(tmp_path) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "reason"),
-    [
-        pytest.param(b"\0\0\0\7", b"\0\0\0", "control record type 7; expected 2 to 6", id="newer type"),
-        pytest.param(b"\0\0", b"\0\0\0", "control record without type or value", id="without a type"),
-        pytest.param(b"\0\0\0\2", None, "control record without type or value", id="without a value"),
-        pytest.param(b"\0\0\0\4", b"\0", "SnapshotFooterRecord v0: truncated (at byte 0 of 1)", id="truncated"),
-    ],
-)
+UNSUPPORTED = {
+    "newer type": (b"\0\0\0\7", b"\0\0\0", "control record type 7; expected 2 to 6"),
+    "without a type": (b"\0\0", b"\0\0\0", "control record without type or value"),
+    "without a value": (b"\0\0\0\2", None, "control record without type or value"),
+    "truncated": (b"\0\0\0\4", b"\0", "SnapshotFooterRecord v0: truncated (at byte 0 of 1)"),
+}
+
+
+@pytest.mark.parametrize(("key", "value", "reason"), UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_unsupported_control_record_is_an_error_with_its_offset(
     log: MetadataLog, tmp_path: Path, key: bytes, value: bytes | None, reason: str
 ) -> None:

@@ -9,18 +9,17 @@ from sluice.protocol.records.batch import read_header
 from sluice.protocol.records.record import iter_records
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
+JAVA_HASHES = {
+    "empty string": ("", 0),
+    "three letters": ("abc", 96354),
+    "exceeds 31 bits": ("hello world", 1794106052),
+    "negative hash": ("my-group", 1906497762),
+    "most negative hash": ("polygenelubricants", 0),
+    "surrogate pair": ("\U0001f600", 1772899),
+}
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("", 0, id="empty string"),
-        pytest.param("abc", 96354, id="three letters"),
-        pytest.param("hello world", 1794106052, id="exceeds 31 bits"),
-        pytest.param("my-group", 1906497762, id="negative hash"),
-        pytest.param("polygenelubricants", 0, id="most negative hash"),
-        pytest.param("\U0001f600", 1772899, id="surrogate pair"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "expected"), JAVA_HASHES.values(), ids=JAVA_HASHES)
 def test_java_hash_matches_javas_string_hash(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 

@@ -11,19 +11,19 @@ from tests.support.virtual_broker import VirtualBroker
 NEWEST = b"\0\3" + subscription("t", "u")[2:] + bytes.fromhex("00000001 0001 74 00000001 00000000 00000001 0001 72")
 
 
-@pytest.mark.parametrize(
-    ("metadata", "topics"),
-    [
-        pytest.param(subscription(), [], id="no topics"),
-        pytest.param(subscription("t", "u"), ["t", "u"], id="version 0"),
-        pytest.param(NEWEST, ["t", "u"], id="newer version with the same first fields"),
-        pytest.param(b"", None, id="empty"),
-        pytest.param(b"\0", None, id="truncated version"),
-        pytest.param(subscription("t")[:-1], None, id="truncated topic"),
-        pytest.param(b"\0\0" + b"\x7f\xff\xff\xff", None, id="topic count above the size"),
-        pytest.param(b"metadata of some other kind", None, id="other protocol"),
-    ],
-)
+SUBSCRIPTIONS = {
+    "no topics": (subscription(), []),
+    "version 0": (subscription("t", "u"), ["t", "u"]),
+    "newer version with the same first fields": (NEWEST, ["t", "u"]),
+    "empty": (b"", None),
+    "truncated version": (b"\0", None),
+    "truncated topic": (subscription("t")[:-1], None),
+    "topic count above the size": (b"\0\0" + b"\x7f\xff\xff\xff", None),
+    "other protocol": (b"metadata of some other kind", None),
+}
+
+
+@pytest.mark.parametrize(("metadata", "topics"), SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
 def test_subscribed_topics_are_read_from_well_formed_metadata(metadata: bytes, topics: list[str] | None) -> None:
     assert subscribed_topics(metadata) == topics
 

@@ -164,27 +164,25 @@ def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
     return Commit(**(known | fields))
 
 
-@pytest.mark.parametrize(
-    ("fields", "code", "classic_code"),
-    [
-        pytest.param({}, 0, 0, id="current epoch"),
-        pytest.param({"partition": 3}, 0, 0, id="current epoch, other partition"),
-        pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="future epoch"),
-        pytest.param({"generation_id": 5}, 0, 0, id="first epoch of the partition"),
-        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="epoch before the partition"),
-        pytest.param({"generation_id": 7, "partition": 1}, 0, 0, id="first epoch of a partition to revoke"),
-        pytest.param({"generation_id": 6, "partition": 1}, STALE, ILLEGAL, id="epoch before a partition to revoke"),
-        pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier epoch, other partition"),
-        pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="unknown member"),
-        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="no member"),
-        pytest.param(
-            {"member_id": "", "generation_id": -1, "transactional": True}, 0, 0, id="transaction without member"
-        ),
-        pytest.param({"generation_id": 10, "transactional": True}, STALE, ILLEGAL, id="transaction, future epoch"),
-        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0, id="version without member epochs"),
-        pytest.param({"version": 0, "transactional": True}, 0, 0, id="transaction, version 0"),
-    ],
-)
+COMMITS = {
+    "current epoch": ({}, 0, 0),
+    "current epoch, other partition": ({"partition": 3}, 0, 0),
+    "future epoch": ({"generation_id": 10}, STALE, ILLEGAL),
+    "first epoch of the partition": ({"generation_id": 5}, 0, 0),
+    "epoch before the partition": ({"generation_id": 4}, STALE, ILLEGAL),
+    "first epoch of a partition to revoke": ({"generation_id": 7, "partition": 1}, 0, 0),
+    "epoch before a partition to revoke": ({"generation_id": 6, "partition": 1}, STALE, ILLEGAL),
+    "earlier epoch, other partition": ({"generation_id": 8, "partition": 3}, STALE, ILLEGAL),
+    "unknown member": ({"member_id": "x"}, UNKNOWN, UNKNOWN),
+    "no member": ({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN),
+    "transaction without member": ({"member_id": "", "generation_id": -1, "transactional": True}, 0, 0),
+    "transaction, future epoch": ({"generation_id": 10, "transactional": True}, STALE, ILLEGAL),
+    "version without member epochs": ({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0),
+    "transaction, version 0": ({"version": 0, "transactional": True}, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("fields", "code", "classic_code"), COMMITS.values(), ids=COMMITS)
 def test_commit_requires_valid_member_and_epoch(fields: dict[str, Any], code: int, classic_code: int) -> None:
     topic = make_broker().partition().topic
     codes = [group.commit_error(commit(topic, **fields)) for group in groups(topic)]
@@ -215,16 +213,16 @@ def test_earlier_epochs_of_a_streams_group_need_its_topology_and_topics() -> Non
     assert group.commit_error(commit(topic, generation_id=5)) == STALE
 
 
-@pytest.mark.parametrize(
-    ("member_id", "epoch", "code", "classic_code"),
-    [
-        pytest.param(None, -1, 0, 0, id="no member"),
-        pytest.param("m", 9, 0, 0, id="current epoch"),
-        pytest.param("m", 8, STALE, ILLEGAL, id="earlier epoch"),
-        pytest.param("x", 9, UNKNOWN, UNKNOWN, id="unknown member"),
-        pytest.param(None, 9, UNKNOWN, UNKNOWN, id="epoch without member id"),
-    ],
-)
+OFFSET_FETCHES = {
+    "no member": (None, -1, 0, 0),
+    "current epoch": ("m", 9, 0, 0),
+    "earlier epoch": ("m", 8, STALE, ILLEGAL),
+    "unknown member": ("x", 9, UNKNOWN, UNKNOWN),
+    "epoch without member id": (None, 9, UNKNOWN, UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("member_id", "epoch", "code", "classic_code"), OFFSET_FETCHES.values(), ids=OFFSET_FETCHES)
 def test_offset_fetch_requires_valid_member_and_epoch(
     member_id: str | None, epoch: int, code: int, classic_code: int
 ) -> None:

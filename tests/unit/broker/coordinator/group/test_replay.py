@@ -104,22 +104,16 @@ FLEXIBLE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "rebalance_ms", "state_since_ms", "instance_id"),
-    [
-        pytest.param(
-            f"0000 {HEAD} {MEMBER_0}",
-            10_000,
-            None,
-            None,
-            id="version 0: the session timeout is also the rebalance timeout",
-        ),
-        pytest.param(f"0001 {HEAD} {MEMBER_1}", 30_000, None, None, id="version 1"),
-        pytest.param(f"0002 {HEAD} {TIME} {MEMBER_1}", 30_000, 9, None, id="version 2 with state timestamp"),
-        pytest.param(f"0003 {HEAD} {TIME} {MEMBER_3}", 30_000, 9, "i", id="version 3 with static member"),
-        pytest.param(f"0004 {FLEXIBLE}", 30_000, 9, "i", id="version 4 is flexible"),
-    ],
-)
+CLASSIC = {
+    "version 0: the session timeout is also the rebalance timeout": (f"0000 {HEAD} {MEMBER_0}", 10_000, None, None),
+    "version 1": (f"0001 {HEAD} {MEMBER_1}", 30_000, None, None),
+    "version 2 with state timestamp": (f"0002 {HEAD} {TIME} {MEMBER_1}", 30_000, 9, None),
+    "version 3 with static member": (f"0003 {HEAD} {TIME} {MEMBER_3}", 30_000, 9, "i"),
+    "version 4 is flexible": (f"0004 {FLEXIBLE}", 30_000, 9, "i"),
+}
+
+
+@pytest.mark.parametrize(("value", "rebalance_ms", "state_since_ms", "instance_id"), CLASSIC.values(), ids=CLASSIC)
 def test_classic_group_records_of_all_versions_are_read(
     value: str, rebalance_ms: int, state_since_ms: int | None, instance_id: str | None
 ) -> None:

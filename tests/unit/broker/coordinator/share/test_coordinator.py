@@ -107,15 +107,15 @@ def test_the_state_is_that_of_all_updates_also_after_a_load() -> None:
     assert shared.summary() == PartitionSummary()
 
 
-@pytest.mark.parametrize(
-    ("epochs", "expected"),
-    [
-        pytest.param((3, 7), ErrorCode.NONE, id="current epochs"),
-        pytest.param((-1, -1), ErrorCode.NONE, id="unknown epochs"),
-        pytest.param((3, 6), ErrorCode.FENCED_LEADER_EPOCH, id="an older leader"),
-        pytest.param((2, 7), ErrorCode.FENCED_STATE_EPOCH, id="an older state"),
-    ],
-)
+EPOCHS = {
+    "current epochs": ((3, 7), ErrorCode.NONE),
+    "unknown epochs": ((-1, -1), ErrorCode.NONE),
+    "an older leader": ((3, 6), ErrorCode.FENCED_LEADER_EPOCH),
+    "an older state": ((2, 7), ErrorCode.FENCED_STATE_EPOCH),
+}
+
+
+@pytest.mark.parametrize(("epochs", "expected"), EPOCHS.values(), ids=EPOCHS)
 def test_old_epochs_are_fenced(epochs: tuple[int, int], expected: ErrorCode) -> None:
     shared = Shared()
     shared.initialize(state_epoch=3)
@@ -205,14 +205,14 @@ def test_the_state_survives_a_restart(tmp_path: Path) -> None:
     assert config.integer("retention.ms") == -1
 
 
-@pytest.mark.parametrize(
-    ("version", "key", "expected"),
-    [
-        pytest.param(6, "g:AAECAwQFBgcICQoLDA0ODw:0", ErrorCode.NONE, id="a share partition"),
-        pytest.param(6, "g", ErrorCode.INVALID_REQUEST, id="an invalid key"),
-        pytest.param(5, "g:AAECAwQFBgcICQoLDA0ODw:0", ErrorCode.INVALID_REQUEST, id="before version 6"),
-    ],
-)
+KEYS = {
+    "a share partition": (6, "g:AAECAwQFBgcICQoLDA0ODw:0", ErrorCode.NONE),
+    "an invalid key": (6, "g", ErrorCode.INVALID_REQUEST),
+    "before version 6": (5, "g:AAECAwQFBgcICQoLDA0ODw:0", ErrorCode.INVALID_REQUEST),
+}
+
+
+@pytest.mark.parametrize(("version", "key", "expected"), KEYS.values(), ids=KEYS)
 def test_brokers_find_the_share_coordinator(version: int, key: str, expected: ErrorCode) -> None:
     broker = VirtualBroker()
     response = broker.client().call(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), version)

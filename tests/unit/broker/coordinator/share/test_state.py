@@ -32,18 +32,18 @@ def test_each_offset_has_the_highest_delivery_count_and_state(batches: Sequence[
         assert one.last_offset + 1 < following.first_offset or one[2:] != following[2:]
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        pytest.param("g:AAECAwQFBgcICQoLDA0ODw:7", SharePartitionId("g", TOPIC_ID, 7), id="valid"),
-        pytest.param("a:b:AAECAwQFBgcICQoLDA0ODw:7", SharePartitionId("a:b", TOPIC_ID, 7), id="a colon in the group"),
-        pytest.param("g:AAECAwQFBgcICQoLDA0ODw", None, id="no partition"),
-        pytest.param("g:short:7", None, id="invalid topic id"),
-        pytest.param("g:AAECAwQFBgcICQoLDA0ODw:-1", None, id="negative partition"),
-        pytest.param(":AAECAwQFBgcICQoLDA0ODw:7", None, id="no group"),
-        pytest.param("", None, id="empty"),
-    ],
-)
+KEYS = {
+    "valid": ("g:AAECAwQFBgcICQoLDA0ODw:7", SharePartitionId("g", TOPIC_ID, 7)),
+    "a colon in the group": ("a:b:AAECAwQFBgcICQoLDA0ODw:7", SharePartitionId("a:b", TOPIC_ID, 7)),
+    "no partition": ("g:AAECAwQFBgcICQoLDA0ODw", None),
+    "invalid topic id": ("g:short:7", None),
+    "negative partition": ("g:AAECAwQFBgcICQoLDA0ODw:-1", None),
+    "no group": (":AAECAwQFBgcICQoLDA0ODw:7", None),
+    "empty": ("", None),
+}
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS.values(), ids=KEYS)
 def test_coordinator_keys(key: str, expected: SharePartitionId | None) -> None:
     assert parse_coordinator_key(key) == expected
     assert expected is None or expected.coordinator_key == key

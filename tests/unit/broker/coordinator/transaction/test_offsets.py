@@ -51,16 +51,16 @@ def code(broker: VirtualBroker, version: int, producer_id: int, epoch: int, tran
     return commit_code(broker.client().call(request, version))
 
 
+PRODUCERS = {
+    "unknown transactional id": ("unknown", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    "other producer id": ("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    "other epoch": ("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH),
+    "empty transactional id": ("", 0, 0, ErrorCode.INVALID_REQUEST),
+}
+
+
 @pytest.mark.parametrize("version", range(6))
-@pytest.mark.parametrize(
-    ("transactional_id", "producer_id", "epoch", "expected"),
-    [
-        pytest.param("unknown", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="unknown transactional id"),
-        pytest.param("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="other producer id"),
-        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="other epoch"),
-        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="empty transactional id"),
-    ],
-)
+@pytest.mark.parametrize(("transactional_id", "producer_id", "epoch", "expected"), PRODUCERS.values(), ids=PRODUCERS)
 def test_offset_commit_requires_the_producer_of_the_transactional_id(
     broker: VirtualBroker, version: int, transactional_id: str, producer_id: int, epoch: int, expected: int
 ) -> None:

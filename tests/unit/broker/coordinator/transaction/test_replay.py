@@ -44,28 +44,25 @@ def tx_with(state: TransactionState, **fields: Any) -> TransactionMetadata:
 KEY = bytes.fromhex("0000 0002 7478")  # "tx"
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        pytest.param(
-            "0000 0000000000000007 0003 0000ea60 00 ffffffff 0000000000000009 ffffffffffffffff",
-            tx_with(EMPTY),
-            id="version 0, transaction version 0",
-        ),
-        pytest.param(
-            "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009"
-            "0000000000000008",
-            tx_with(ONGOING, partitions=frozenset({T_0, TopicPartition("t", 1)}), start_ms=8),
-            id="version 0 with partitions",
-        ),
-        pytest.param(
-            "0001 0000000000000007 0003 0000ea60 04 01 0000000000000009 0000000000000008"
-            "03 00 08 0000000000000006 01 08 0000000000000005 02 02 0002",
-            tx_with(COMPLETE_COMMIT, previous_producer_id=6, next_producer_id=5, start_ms=8, client_version=2),
-            id="version 1 with tags",
-        ),
-    ],
-)
+VALUES = {
+    "version 0, transaction version 0": (
+        "0000 0000000000000007 0003 0000ea60 00 ffffffff 0000000000000009 ffffffffffffffff",
+        tx_with(EMPTY),
+    ),
+    "version 0 with partitions": (
+        "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009"
+        "0000000000000008",
+        tx_with(ONGOING, partitions=frozenset({T_0, TopicPartition("t", 1)}), start_ms=8),
+    ),
+    "version 1 with tags": (
+        "0001 0000000000000007 0003 0000ea60 04 01 0000000000000009 0000000000000008"
+        "03 00 08 0000000000000006 01 08 0000000000000005 02 02 0002",
+        tx_with(COMPLETE_COMMIT, previous_producer_id=6, next_producer_id=5, start_ms=8, client_version=2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), VALUES.values(), ids=VALUES)
 def test_records_of_all_versions_are_read(broker: VirtualBroker, value: str, expected: TransactionMetadata) -> None:
     write(broker, [(KEY, bytes.fromhex(value))])
     assert known(broker) == expected
@@ -121,11 +118,10 @@ def test_load_does_not_change_when_a_transaction_times_out(topic: Topic, broker:
     assert producer.send(b"w") == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-@pytest.mark.parametrize(
-    ("state", "final_state"),
-    [(PREPARE_COMMIT, "CompleteCommit"), (PREPARE_ABORT, "CompleteAbort")],
-    ids=["commit", "abort"],
-)
+PREPARED = {"commit": (PREPARE_COMMIT, "CompleteCommit"), "abort": (PREPARE_ABORT, "CompleteAbort")}
+
+
+@pytest.mark.parametrize(("state", "final_state"), PREPARED.values(), ids=PREPARED)
 @pytest.mark.parametrize("has_markers", [False, True], ids=["without markers", "with marker"])
 def test_load_completes_a_prepared_transaction(state: TransactionState, final_state: str, has_markers: bool) -> None:
     broker = broker_with_topic()

@@ -85,14 +85,14 @@ def produce_leader_hint(cluster: VirtualBroker) -> tuple[tuple[int, int], list[i
     return (leader.leader_id, leader.leader_epoch), [node.node_id for node in response.node_endpoints]
 
 
-@pytest.mark.parametrize(
-    ("action", "expected"),
-    [
-        pytest.param(StaleLeaderHint(), ((2, -1), [2]), id="requested broker, older epoch"),
-        pytest.param(StaleLeaderHint(epoch="current"), ((2, 0), [2]), id="requested broker, current epoch"),
-        pytest.param(StaleLeaderHint(leader=3), ((3, -1), [3]), id="another broker"),
-    ],
-)
+STALE_HINTS = {
+    "requested broker, older epoch": (StaleLeaderHint(), ((2, -1), [2])),
+    "requested broker, current epoch": (StaleLeaderHint(epoch="current"), ((2, 0), [2])),
+    "another broker": (StaleLeaderHint(leader=3), ((3, -1), [3])),
+}
+
+
+@pytest.mark.parametrize(("action", "expected"), STALE_HINTS.values(), ids=STALE_HINTS)
 def test_producer_gets_a_stale_leader_hint(
     three: VirtualBroker, action: StaleLeaderHint, expected: tuple[tuple[int, int], list[int]]
 ) -> None:
@@ -170,17 +170,17 @@ def offsets(cluster: VirtualBroker) -> list[int]:
     return [listed(cluster, 7, timestamp).offset for timestamp in (-2, -1, 0)]
 
 
-@pytest.mark.parametrize(
-    ("action", "expected"),
-    [
-        pytest.param(OffsetLie(offset=7), [7, 7, 7], id="one offset for all"),
-        pytest.param(OffsetLie(shift=100, of="latest"), [0, 105, 0], id="latest offset too high"),
-        pytest.param(OffsetLie(shift=-2), [0, 3, 0], id="offsets too low, not below 0"),
-        pytest.param(OffsetLie(offset=9, of="earliest"), [9, 5, 0], id="earliest offset too high"),
-        pytest.param(OffsetLie(shift=1, of="timestamp"), [0, 5, 1], id="offset of a timestamp"),
-        pytest.param(OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3, id="maximum offset"),
-    ],
-)
+OFFSET_LIES = {
+    "one offset for all": (OffsetLie(offset=7), [7, 7, 7]),
+    "latest offset too high": (OffsetLie(shift=100, of="latest"), [0, 105, 0]),
+    "offsets too low, not below 0": (OffsetLie(shift=-2), [0, 3, 0]),
+    "earliest offset too high": (OffsetLie(offset=9, of="earliest"), [9, 5, 0]),
+    "offset of a timestamp": (OffsetLie(shift=1, of="timestamp"), [0, 5, 1]),
+    "maximum offset": (OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3),
+}
+
+
+@pytest.mark.parametrize(("action", "expected"), OFFSET_LIES.values(), ids=OFFSET_LIES)
 def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
     for _ in range(5):
         three.client().call(produce(9), 9)

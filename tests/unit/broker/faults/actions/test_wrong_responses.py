@@ -47,19 +47,19 @@ def correct_response() -> bytes:
     return raw(started().client())
 
 
-@pytest.mark.parametrize(
-    ("action", "frame"),
-    [
-        pytest.param(CorrelationId(), lambda r: r[:4] + pack(">i", 2) + r[8:], id="next correlation id"),
-        pytest.param(CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:], id="negative correlation id"),
-        pytest.param(Truncate(), lambda r: pack(">i", 5) + r[4:9], id="half of the message"),
-        pytest.param(Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8], id="header only"),
-        pytest.param(Truncate(keep=0), lambda r: bytes(4), id="empty frame"),
-        pytest.param(Truncate(keep=999), lambda r: r, id="limit above the size"),
-        pytest.param(Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:], id="maximum frame size"),
-        pytest.param(Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:], id="200 MB"),
-    ],
-)
+FRAMES = {
+    "next correlation id": (CorrelationId(), lambda r: r[:4] + pack(">i", 2) + r[8:]),
+    "negative correlation id": (CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:]),
+    "half of the message": (Truncate(), lambda r: pack(">i", 5) + r[4:9]),
+    "header only": (Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8]),
+    "empty frame": (Truncate(keep=0), lambda r: bytes(4)),
+    "limit above the size": (Truncate(keep=999), lambda r: r),
+    "maximum frame size": (Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:]),
+    "200 MB": (Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:]),
+}
+
+
+@pytest.mark.parametrize(("action", "frame"), FRAMES.values(), ids=FRAMES)
 def test_frame_is_changed_as_the_action_specifies(broker: VirtualBroker, action: object, frame: object) -> None:
     broker.cluster_server.faults.add(Rule(action, api="Heartbeat"))  # type: ignore[arg-type]  # a valid action
     assert raw(broker.client()) == frame(correct_response())  # type: ignore[operator]  # they are functions
@@ -148,13 +148,13 @@ def producer(producer_id: int) -> ProduceRequest:
     return produce(9, batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0))
 
 
-@pytest.mark.parametrize(
-    ("request_", "appended", "base_offset"),
-    [
-        pytest.param(produce(9), 2, 1, id="records of a plain producer are appended twice"),
-        pytest.param(producer(7), 1, 0, id="records of an idempotent producer are appended once"),
-    ],
-)
+TWICE = {
+    "records of a plain producer are appended twice": (produce(9), 2, 1),
+    "records of an idempotent producer are appended once": (producer(7), 1, 0),
+}
+
+
+@pytest.mark.parametrize(("request_", "appended", "base_offset"), TWICE.values(), ids=TWICE)
 @pytest.mark.parametrize("acks", [1, -1])
 def test_request_is_handled_twice(request_: ProduceRequest, appended: int, base_offset: int, acks: int) -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")

@@ -17,21 +17,21 @@ def calls(count: int, **given: object) -> str:
     return pattern
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param({}, "xxxxxx", id="always"),
-        pytest.param({"times": 3}, "xxx|", id="three times"),
-        pytest.param({"on": [1, 4]}, "x..x|", id="first and fourth call"),
-        pytest.param({"on": [2]}, ".x|", id="second call"),
-        pytest.param({"schedule": "2 fail"}, "xx|", id="fails twice, then ends"),
-        pytest.param({"schedule": "1 pass, 2 fail"}, ".xx|", id="passes first"),
-        pytest.param({"schedule": "2 fail, 1 pass"}, "xx.|", id="trailing pass ends the schedule"),
-        pytest.param({"schedule": "2 fail, 1 pass, repeat"}, "xx.xx.", id="repeats from the first phase"),
-        pytest.param({"schedule": "1 fail,1 pass,  repeat"}, "x.x.x.", id="spaces are ignored"),
-        pytest.param({"during": 2}, "xx.|", id="two milliseconds from the first hit"),
-    ],
-)
+SCHEDULES = {
+    "always": ({}, "xxxxxx"),
+    "three times": ({"times": 3}, "xxx|"),
+    "first and fourth call": ({"on": [1, 4]}, "x..x|"),
+    "second call": ({"on": [2]}, ".x|"),
+    "fails twice, then ends": ({"schedule": "2 fail"}, "xx|"),
+    "passes first": ({"schedule": "1 pass, 2 fail"}, ".xx|"),
+    "trailing pass ends the schedule": ({"schedule": "2 fail, 1 pass"}, "xx.|"),
+    "repeats from the first phase": ({"schedule": "2 fail, 1 pass, repeat"}, "xx.xx."),
+    "spaces are ignored": ({"schedule": "1 fail,1 pass,  repeat"}, "x.x.x."),
+    "two milliseconds from the first hit": ({"during": 2}, "xx.|"),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), SCHEDULES.values(), ids=SCHEDULES)
 def test_schedule_hits_the_expected_calls(given: dict[str, object], expected: str) -> None:
     assert calls(6, **given) == expected
 
@@ -41,25 +41,25 @@ def test_duration_starts_with_the_first_hit() -> None:
     assert [schedule.hits(at_ms) for at_ms in (70_000.0, 70_999.0, 71_000.0)] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("given", "path", "error"),
-    [
-        pytest.param({"times": 1, "during": "5s"}, "during", "got times and during", id="times and during"),
-        pytest.param({"on": [1], "schedule": "1 fail"}, "schedule", "got on and schedule", id="on and schedule"),
-        pytest.param({"times": 0}, "times", "expected 1 or more", id="zero times"),
-        pytest.param({"during": 0}, "during", "expected more than 0", id="zero duration"),
-        pytest.param({"during": "soon"}, "during", "250ms, 5s, 2m", id="invalid duration"),
-        pytest.param({"on": []}, "on", "expected numbers from 1", id="empty list of calls"),
-        pytest.param({"on": [0, 1]}, "on", "expected numbers from 1", id="call zero"),
-        pytest.param({"schedule": "3 pass"}, "schedule", "a phase that fails", id="only passes"),
-        pytest.param({"schedule": "3 fail, repeat"}, "schedule", "a phase that passes", id="only fails, repeated"),
-        pytest.param({"schedule": "repeat"}, "schedule", "a phase that fails", id="repeat without phases"),
-        pytest.param({"schedule": "repeat, 3 fail"}, "schedule", "only at the end", id="repeat at the start"),
-        pytest.param({"schedule": "0 fail, 1 pass"}, "schedule", "a phase of 1 to", id="phase of length zero"),
-        pytest.param({"schedule": "three fail"}, "schedule", "'N fail'", id="numbers in words"),
-        pytest.param({"schedule": ""}, "schedule", "'N fail'", id="empty"),
-    ],
-)
+INVALID_SCHEDULES = {
+    "times and during": ({"times": 1, "during": "5s"}, "during", "got times and during"),
+    "on and schedule": ({"on": [1], "schedule": "1 fail"}, "schedule", "got on and schedule"),
+    "zero times": ({"times": 0}, "times", "expected 1 or more"),
+    "zero duration": ({"during": 0}, "during", "expected more than 0"),
+    "invalid duration": ({"during": "soon"}, "during", "250ms, 5s, 2m"),
+    "empty list of calls": ({"on": []}, "on", "expected numbers from 1"),
+    "call zero": ({"on": [0, 1]}, "on", "expected numbers from 1"),
+    "only passes": ({"schedule": "3 pass"}, "schedule", "a phase that fails"),
+    "only fails, repeated": ({"schedule": "3 fail, repeat"}, "schedule", "a phase that passes"),
+    "repeat without phases": ({"schedule": "repeat"}, "schedule", "a phase that fails"),
+    "repeat at the start": ({"schedule": "repeat, 3 fail"}, "schedule", "only at the end"),
+    "phase of length zero": ({"schedule": "0 fail, 1 pass"}, "schedule", "a phase of 1 to"),
+    "numbers in words": ({"schedule": "three fail"}, "schedule", "'N fail'"),
+    "empty": ({"schedule": ""}, "schedule", "'N fail'"),
+}
+
+
+@pytest.mark.parametrize(("given", "path", "error"), INVALID_SCHEDULES.values(), ids=INVALID_SCHEDULES)
 def test_invalid_schedule_is_rejected(given: dict[str, object], path: str, error: str) -> None:
     with pytest.raises(RuleProblem) as raised:
         calls(1, **given)

@@ -33,16 +33,16 @@ def log_dir(broker: VirtualBroker) -> str:
     return str(result.log_dir)
 
 
-@pytest.mark.parametrize(
-    ("topic", "index", "code"),
-    [
-        pytest.param("t", 0, ErrorCode.NONE, id="existing replica"),
-        pytest.param("t", 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param("none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param("n" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION, id="topic name above the length limit"),
-        pytest.param("n" * 213, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="topic name at the length limit"),
-    ],
-)
+PARTITIONS = {
+    "existing replica": ("t", 0, ErrorCode.NONE),
+    "unknown partition": ("t", 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown topic": ("none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "topic name above the length limit": ("n" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "topic name at the length limit": ("n" * 213, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+}
+
+
+@pytest.mark.parametrize(("topic", "index", "code"), PARTITIONS.values(), ids=PARTITIONS)
 def test_moving_a_replica_to_the_log_directory_validates_the_partition(topic: str, index: int, code: ErrorCode) -> None:
     broker = broker_with_topic()
     assert altered(broker, (log_dir(broker), topic, index)) == {(topic, index): code}

@@ -32,16 +32,16 @@ def sizes(result: Any) -> dict[str, dict[int, int]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("topics", "expected"),
-    [
-        pytest.param(None, {"a": {0: SIZE, 1: 0}, "b": {0: 0}}, id="null requests all topics"),
-        pytest.param([], {}, id="empty list"),
-        pytest.param([describable("a", 0, 7), describable("no", 0)], {"a": {0: SIZE}}, id="unknown items are omitted"),
-        pytest.param([describable("a", 1), describable("a", 0, 1)], {"a": {0: SIZE, 1: 0}}, id="duplicate topic"),
-        pytest.param([describable("a", 7)], {}, id="topic without a known partition is omitted"),
-    ],
-)
+SIZES = {
+    "null requests all topics": (None, {"a": {0: SIZE, 1: 0}, "b": {0: 0}}),
+    "empty list": ([], {}),
+    "unknown items are omitted": ([describable("a", 0, 7), describable("no", 0)], {"a": {0: SIZE}}),
+    "duplicate topic": ([describable("a", 1), describable("a", 0, 1)], {"a": {0: SIZE, 1: 0}}),
+    "topic without a known partition is omitted": ([describable("a", 7)], {}),
+}
+
+
+@pytest.mark.parametrize(("topics", "expected"), SIZES.values(), ids=SIZES)
 def test_partition_sizes_are_returned(
     broker: VirtualBroker, topics: list[DescribableLogDirTopic] | None, expected: dict[str, dict[int, int]]
 ) -> None:

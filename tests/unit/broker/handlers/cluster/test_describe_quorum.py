@@ -48,15 +48,15 @@ def test_first_broker_is_the_controller_and_others_observe(cluster: VirtualBroke
     assert nodes == ([(1, [("PLAINTEXT", port)])] if version == 2 else [])
 
 
-@pytest.mark.parametrize(
-    ("partitions", "message"),
-    [
-        pytest.param([("t", 0)], UNKNOWN.message, id="other topic"),
-        pytest.param([(METADATA, 1)], UNKNOWN.message, id="other partition"),
-        pytest.param([(METADATA, 0), ("t", 0)], UNKNOWN.message, id="two topics"),
-        pytest.param([], "", id="none"),
-    ],
-)
+OTHER_PARTITIONS = {
+    "other topic": ([("t", 0)], UNKNOWN.message),
+    "other partition": ([(METADATA, 1)], UNKNOWN.message),
+    "two topics": ([(METADATA, 0), ("t", 0)], UNKNOWN.message),
+    "none": ([], ""),
+}
+
+
+@pytest.mark.parametrize(("partitions", "message"), OTHER_PARTITIONS.values(), ids=OTHER_PARTITIONS)
 def test_only_the_metadata_partition_is_described(
     cluster: VirtualBroker, partitions: list[tuple[str, int]], message: str
 ) -> None:
@@ -94,14 +94,13 @@ def test_unregistered_broker_is_gone_until_it_starts(cluster: VirtualBroker, is_
     assert (registered(cluster), set(cluster.partition().isr)) == ([1, 2, 3], {2, 3})
 
 
-@pytest.mark.parametrize(
-    ("new", "problem"),
-    [
-        (NewTopic("u", 1, 3), "only 2 broker(s) are registered"),
-        (NewTopic("u", assignments=((0, (1, 2)),)), "includes broker 2, but no such broker is registered"),
-    ],
-    ids=["by number", "by assignment"],
-)
+UNREGISTERED = {
+    "by number": (NewTopic("u", 1, 3), "only 2 broker(s) are registered"),
+    "by assignment": (NewTopic("u", assignments=((0, (1, 2)),)), "includes broker 2, but no such broker is registered"),
+}
+
+
+@pytest.mark.parametrize(("new", "problem"), UNREGISTERED.values(), ids=UNREGISTERED)
 def test_unregistered_broker_gets_no_replicas(cluster: VirtualBroker, new: NewTopic, problem: str) -> None:
     stop(cluster, 2, controlled=True)
     unregister(cluster, 2)

@@ -40,14 +40,14 @@ def test_omitted_partitions_are_not_counted_as_errors(broker: VirtualBroker) -> 
     assert [route.errors for route in broker.server.exchange.routes] == [{}]
 
 
-@pytest.mark.parametrize(
-    ("name", "index", "message"),
-    [
-        pytest.param("nowhere", 0, "No such topic as nowhere", id="unknown topic"),
-        pytest.param("t", 2, "No such partition as t-2", id="unknown partition"),
-        pytest.param("t", -1, "No such partition as t--1", id="negative partition"),
-    ],
-)
+UNKNOWN_PARTITIONS = {
+    "unknown topic": ("nowhere", 0, "No such topic as nowhere"),
+    "unknown partition": ("t", 2, "No such partition as t-2"),
+    "negative partition": ("t", -1, "No such partition as t--1"),
+}
+
+
+@pytest.mark.parametrize(("name", "index", "message"), UNKNOWN_PARTITIONS.values(), ids=UNKNOWN_PARTITIONS)
 def test_unknown_partition_is_rejected(name: str, index: int, message: str) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert elect(PREFERRED, {name: [index]}) == (0, {name: [(index, unknown, message)]})

@@ -72,19 +72,19 @@ def test_upgrade_type_must_match_the_direction(broker: VirtualBroker) -> None:
 REFUSED = "Refusing to perform the requested downgrade because it might delete metadata information."
 
 
-@pytest.mark.parametrize(
-    ("before", "level", "kind", "reason"),
-    [
-        pytest.param(33, 7, SAFE, REFUSED, id="4.4-IV2 to 3.3-IV3"),
-        pytest.param(8, 7, SAFE, REFUSED, id="3.4-IV0 to 3.3-IV3"),
-        pytest.param(8, 7, UNSAFE, "Unsafe metadata downgrade is not supported in this version.", id="unsafe"),
-        pytest.param(23, 22, SAFE, REFUSED, id="4.0-IV1 to 4.0-IV0"),
-        pytest.param(20, 18, SAFE, None, id="3.8-IV0 to 3.7-IV3, which have the same records"),
-        pytest.param(29, 23, UNSAFE, None, id="4.2-IV1 to 4.0-IV1, which have the same records"),
-        pytest.param(7, 16, UPGRADE, None, id="3.3-IV3 to 3.7-IV1"),
-        pytest.param(21, 21, UPGRADE, None, id="the same version"),
-    ],
-)
+LOWERED = {
+    "4.4-IV2 to 3.3-IV3": (33, 7, SAFE, REFUSED),
+    "3.4-IV0 to 3.3-IV3": (8, 7, SAFE, REFUSED),
+    "unsafe": (8, 7, UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
+    "4.0-IV1 to 4.0-IV0": (23, 22, SAFE, REFUSED),
+    "3.8-IV0 to 3.7-IV3, which have the same records": (20, 18, SAFE, None),
+    "4.2-IV1 to 4.0-IV1, which have the same records": (29, 23, UNSAFE, None),
+    "3.3-IV3 to 3.7-IV1": (7, 16, UPGRADE, None),
+    "the same version": (21, 21, UPGRADE, None),
+}
+
+
+@pytest.mark.parametrize(("before", "level", "kind", "reason"), LOWERED.values(), ids=LOWERED)
 def test_metadata_version_is_lowered_only_to_one_with_the_same_records(
     before: int, level: int, kind: int, reason: str | None
 ) -> None:

@@ -81,18 +81,17 @@ def test_rejected_entity_does_not_affect_the_others(topic: Topic, broker: Virtua
     assert throttled_ms(broker.client("gold")) > 0
 
 
-@pytest.mark.parametrize(
-    ("entries", "entity"),
-    [
-        pytest.param([entry(GOLD, (P, 1000.0)), entry(GOLD, (P, 5e9))], "{client-id=gold}", id="duplicate entity"),
-        pytest.param([entry(GOLD, (P, 1000.0), (P, 5e9))], "{client-id=gold}", id="duplicate key"),
-        pytest.param(
-            [entry([("user", None), *GOLD], (P, 1000.0)), entry([*GOLD, ("user", None)], (P, 5e9))],
-            "{client-id=gold, user=null}",
-            id="duplicate entity in another order",
-        ),
-    ],
-)
+DUPLICATES = {
+    "duplicate entity": ([entry(GOLD, (P, 1000.0)), entry(GOLD, (P, 5e9))], "{client-id=gold}"),
+    "duplicate key": ([entry(GOLD, (P, 1000.0), (P, 5e9))], "{client-id=gold}"),
+    "duplicate entity in another order": (
+        [entry([("user", None), *GOLD], (P, 1000.0)), entry([*GOLD, ("user", None)], (P, 5e9))],
+        "{client-id=gold, user=null}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entries", "entity"), DUPLICATES.values(), ids=DUPLICATES)
 def test_duplicate_entity_returns_one_error_and_the_first_value_applies(entries: list[EntryData], entity: str) -> None:
     broker = broker_with_topic()
     ((_, code, message),) = alter(broker, *entries)

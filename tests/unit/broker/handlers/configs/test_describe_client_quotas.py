@@ -41,17 +41,17 @@ def test_all_quotas_of_each_entity_are_returned(version: int) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("components", "strict", "names"),
-    [
-        pytest.param([ALICE], True, [["alice"]], id="user, strict"),
-        pytest.param([ALICE], False, [["alice"], ["alice", "c"]], id="user"),
-        pytest.param([("user", DEFAULT, None)], False, [[None]], id="default user"),
-        pytest.param([("user", SPECIFIED, None)], True, [["alice"], [None]], id="any user, strict"),
-        pytest.param([ALICE, ("client-id", SPECIFIED, None)], True, [["alice", "c"]], id="client ids of a user"),
-        pytest.param([("ip", SPECIFIED, None)], False, [], id="any address"),
-    ],
-)
+FILTERS = {
+    "user, strict": ([ALICE], True, [["alice"]]),
+    "user": ([ALICE], False, [["alice"], ["alice", "c"]]),
+    "default user": ([("user", DEFAULT, None)], False, [[None]]),
+    "any user, strict": ([("user", SPECIFIED, None)], True, [["alice"], [None]]),
+    "client ids of a user": ([ALICE, ("client-id", SPECIFIED, None)], True, [["alice", "c"]]),
+    "any address": ([("ip", SPECIFIED, None)], False, []),
+}
+
+
+@pytest.mark.parametrize(("components", "strict", "names"), FILTERS.values(), ids=FILTERS)
 def test_filter_matches_entities_by_type(components: list[Component], strict: bool, names: list[Any]) -> None:
     response = call(*components, strict=strict)
     assert [[part.entity_name for part in entry.entity] for entry in response.entries] == names

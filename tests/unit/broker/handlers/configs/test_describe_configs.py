@@ -226,20 +226,20 @@ def test_broker_loggers_have_levels() -> None:
     assert {config.value for config in configs.values()} <= {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "code"),
-    [
-        pytest.param(TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param(TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="invalid topic name"),
-        pytest.param(BROKER, "2", ErrorCode.INVALID_REQUEST, id="other broker"),
-        pytest.param(BROKER, "one", ErrorCode.INVALID_REQUEST, id="broker id that is not a number"),
-        pytest.param(BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST, id="loggers without broker id"),
-        pytest.param(BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST, id="loggers of another broker"),
-        pytest.param(GROUP, "", ErrorCode.INVALID_REQUEST, id="empty group id"),
-        pytest.param(CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST, id="empty subscription name"),
-        pytest.param(77, "1", ErrorCode.INVALID_REQUEST, id="unknown resource type"),
-    ],
-)
+INVALID_RESOURCES = {
+    "unknown topic": (TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "invalid topic name": (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "other broker": (BROKER, "2", ErrorCode.INVALID_REQUEST),
+    "broker id that is not a number": (BROKER, "one", ErrorCode.INVALID_REQUEST),
+    "loggers without broker id": (BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST),
+    "loggers of another broker": (BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST),
+    "empty group id": (GROUP, "", ErrorCode.INVALID_REQUEST),
+    "empty subscription name": (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
+    "unknown resource type": (77, "1", ErrorCode.INVALID_REQUEST),
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "code"), INVALID_RESOURCES.values(), ids=INVALID_RESOURCES)
 def test_invalid_resource_is_rejected(kind: int, name: str, code: ErrorCode) -> None:
     result = describe(VirtualBroker(), kind, name)
     assert (result.error_code, result.configs) == (code, [])

@@ -21,18 +21,17 @@ def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        pytest.param(
-            (),
-            [(GROUP, "g"), (CLIENT_METRICS, "m"), (BROKER_LOGGER, "3"), (BROKER, "3"), (TOPIC, "t"), (TOPIC, "u")],
-            id="empty list requests all types",
-        ),
-        pytest.param((TOPIC, GROUP), [(GROUP, "g"), (TOPIC, "t"), (TOPIC, "u")], id="two types"),
-        pytest.param((BROKER, BROKER), [(BROKER, "3")], id="duplicate type is listed once"),
-    ],
-)
+KINDS = {
+    "empty list requests all types": (
+        (),
+        [(GROUP, "g"), (CLIENT_METRICS, "m"), (BROKER_LOGGER, "3"), (BROKER, "3"), (TOPIC, "t"), (TOPIC, "u")],
+    ),
+    "two types": ((TOPIC, GROUP), [(GROUP, "g"), (TOPIC, "t"), (TOPIC, "u")]),
+    "duplicate type is listed once": ((BROKER, BROKER), [(BROKER, "3")]),
+}
+
+
+@pytest.mark.parametrize(("kinds", "expected"), KINDS.values(), ids=KINDS)
 def test_resources_are_listed_by_type(kinds: tuple[int, ...], expected: list[tuple[int, str]]) -> None:
     assert listed(1, *kinds) == (0, expected)
 

@@ -9,20 +9,19 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
+HEARTBEATS = {
+    "member": ({}, ErrorCode.NONE),
+    "empty group id": ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    "unknown group": ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "group without members": ({"group_id": "empty"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "unknown member id": ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "previous generation": ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
+    "future generation": ({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION),
+}
+
 
 @pytest.mark.parametrize("version", range(5))
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, ErrorCode.NONE, id="member"),
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
-        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
-        pytest.param({"group_id": "empty"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group without members"),
-        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
-        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
-        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="future generation"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), HEARTBEATS.values(), ids=HEARTBEATS)
 def test_heartbeat_validates_its_fields(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     stable_group(broker)

@@ -13,18 +13,18 @@ INCONSISTENT, UNKNOWN = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN
 BAD_TIMEOUT = ErrorCode.INVALID_SESSION_TIMEOUT
 
 
+INVALID_JOINS = {
+    "empty group id": ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    "session timeout too short": ({"session_timeout_ms": 5_999}, BAD_TIMEOUT),
+    "session timeout too long": ({"session_timeout_ms": 1_800_001}, BAD_TIMEOUT),
+    "empty protocol type": ({"protocol_type": ""}, INCONSISTENT),
+    "no protocols": ({"protocols": []}, INCONSISTENT),
+    "member id in an unknown group": ({"member_id": "unknown"}, UNKNOWN),
+}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
-        pytest.param({"session_timeout_ms": 5_999}, BAD_TIMEOUT, id="session timeout too short"),
-        pytest.param({"session_timeout_ms": 1_800_001}, BAD_TIMEOUT, id="session timeout too long"),
-        pytest.param({"protocol_type": ""}, INCONSISTENT, id="empty protocol type"),
-        pytest.param({"protocols": []}, INCONSISTENT, id="no protocols"),
-        pytest.param({"member_id": "unknown"}, UNKNOWN, id="member id in an unknown group"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), INVALID_JOINS.values(), ids=INVALID_JOINS)
 def test_invalid_join_is_rejected_in_every_version(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     member = Member(VirtualBroker(), version=version)
     response = member.client.call(member.join_request(**fields), version)
@@ -33,15 +33,15 @@ def test_invalid_join_is_rejected_in_every_version(version: int, fields: dict[st
     assert (response.generation_id, response.protocol_name) == (-1, None if version >= 7 else "")
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
-        pytest.param({"protocols": [protocol("sticky")]}, INCONSISTENT, id="no common protocol"),
-        pytest.param({"member_id": "unknown"}, UNKNOWN, id="unknown member id"),
-        pytest.param({"member_id": "member", "group_instance_id": "i"}, UNKNOWN, id="unknown instance id"),
-    ],
-)
+INCONSISTENT_JOINS = {
+    "other protocol type": ({"protocol_type": "connect"}, INCONSISTENT),
+    "no common protocol": ({"protocols": [protocol("sticky")]}, INCONSISTENT),
+    "unknown member id": ({"member_id": "unknown"}, UNKNOWN),
+    "unknown instance id": ({"member_id": "member", "group_instance_id": "i"}, UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("fields", "code"), INCONSISTENT_JOINS.values(), ids=INCONSISTENT_JOINS)
 def test_join_that_is_inconsistent_with_the_group_is_rejected(fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     group = stable_group(broker)

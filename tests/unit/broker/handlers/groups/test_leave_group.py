@@ -7,17 +7,16 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, classic_group, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
+LEAVING = {
+    "member": ("group", "member", ErrorCode.NONE),
+    "unknown member id": ("group", "unknown", ErrorCode.UNKNOWN_MEMBER_ID),
+    "empty member id": ("group", "", ErrorCode.UNKNOWN_MEMBER_ID),
+    "unknown group": ("other", "member", ErrorCode.UNKNOWN_MEMBER_ID),
+}
+
 
 @pytest.mark.parametrize("version", range(6))
-@pytest.mark.parametrize(
-    ("group_id", "member_id", "code"),
-    [
-        pytest.param("group", "member", ErrorCode.NONE, id="member"),
-        pytest.param("group", "unknown", ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
-        pytest.param("group", "", ErrorCode.UNKNOWN_MEMBER_ID, id="empty member id"),
-        pytest.param("other", "member", ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
-    ],
-)
+@pytest.mark.parametrize(("group_id", "member_id", "code"), LEAVING.values(), ids=LEAVING)
 def test_leave_returns_a_result_per_member(version: int, group_id: str, member_id: str, code: ErrorCode) -> None:
     broker = VirtualBroker()
     stable_group(broker)

@@ -22,19 +22,19 @@ def test_listed_fields_depend_on_the_version(topic: Topic, broker: VirtualBroker
     ] == [("busy", "consumer", states[0], group_type), ("simple", "", states[1], group_type)]
 
 
-@pytest.mark.parametrize(
-    ("states", "types", "expected"),
-    [
-        pytest.param(["Stable"], [], ["busy"], id="one state"),
-        pytest.param([" stable ", "EMPTY"], [], ["busy", "empty"], id="states in other letter case"),
-        pytest.param(["PreparingRebalance"], [], [], id="state without groups"),
-        pytest.param(["Whatever"], [], [], id="unknown state"),
-        pytest.param([], ["Classic"], ["busy", "empty"], id="type in other letter case"),
-        pytest.param([], ["consumer"], [], id="type without groups"),
-        pytest.param([], ["whatever"], [], id="unknown type"),
-        pytest.param(["Empty"], ["classic", "share"], ["empty"], id="state and type"),
-    ],
-)
+FILTERS = {
+    "one state": (["Stable"], [], ["busy"]),
+    "states in other letter case": ([" stable ", "EMPTY"], [], ["busy", "empty"]),
+    "state without groups": (["PreparingRebalance"], [], []),
+    "unknown state": (["Whatever"], [], []),
+    "type in other letter case": ([], ["Classic"], ["busy", "empty"]),
+    "type without groups": ([], ["consumer"], []),
+    "unknown type": ([], ["whatever"], []),
+    "state and type": (["Empty"], ["classic", "share"], ["empty"]),
+}
+
+
+@pytest.mark.parametrize(("states", "types", "expected"), FILTERS.values(), ids=FILTERS)
 def test_groups_are_filtered_by_state_and_type(states: list[str], types: list[str], expected: list[str]) -> None:
     broker = VirtualBroker()
     stable_group(broker, "busy")

@@ -37,18 +37,18 @@ def test_commit_without_a_member_creates_a_simple_group(broker: VirtualBroker, v
     assert fetched(client.call(fetch_request(2, 0), 9)) == {("t", 2): (5, 0), ("t", 0): (-1, 0)}
 
 
+PARTITION_RESULTS = {
+    "unknown topic": ({"topic": "u"}, UNKNOWN),
+    "unknown partition": ({"partition": 1}, UNKNOWN),
+    "negative partition": ({"partition": -1}, UNKNOWN),
+    "metadata of the maximum length": ({"committed_metadata": "x" * 4096}, ErrorCode.NONE),
+    "metadata above the maximum length": ({"committed_metadata": "x" * 4097}, TOO_LARGE),
+    "null metadata": ({"committed_metadata": None}, ErrorCode.NONE),
+}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"topic": "u"}, UNKNOWN, id="unknown topic"),
-        pytest.param({"partition": 1}, UNKNOWN, id="unknown partition"),
-        pytest.param({"partition": -1}, UNKNOWN, id="negative partition"),
-        pytest.param({"committed_metadata": "x" * 4096}, ErrorCode.NONE, id="metadata of the maximum length"),
-        pytest.param({"committed_metadata": "x" * 4097}, TOO_LARGE, id="metadata above the maximum length"),
-        pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), PARTITION_RESULTS.values(), ids=PARTITION_RESULTS)
 def test_each_partition_has_its_own_result(
     topic: Topic, client: Client, version: int, fields: dict[str, Any], code: ErrorCode
 ) -> None:
@@ -59,17 +59,17 @@ def test_each_partition_has_its_own_result(
     assert commit_code(client.call(request, version)) == code
 
 
+MEMBER_COMMITS = {
+    "member": ({}, ErrorCode.NONE),
+    "unknown member id": ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "previous generation": ({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION),
+    "no generation": (NO_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+    "no member id": ({"member_id": "", **NO_GENERATION}, ErrorCode.UNKNOWN_MEMBER_ID),
+}
+
+
 @pytest.mark.parametrize("version", range(1, 11))
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, ErrorCode.NONE, id="member"),
-        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
-        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
-        pytest.param(NO_GENERATION, ErrorCode.ILLEGAL_GENERATION, id="no generation"),
-        pytest.param({"member_id": "", **NO_GENERATION}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member id"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), MEMBER_COMMITS.values(), ids=MEMBER_COMMITS)
 def test_group_with_members_accepts_only_their_commits(
     topic: Topic, broker: VirtualBroker, version: int, fields: dict[str, Any], code: ErrorCode
 ) -> None:

@@ -26,14 +26,14 @@ def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, i
     return {topic.name: topic.partitions[0].error_code for topic in response.topics}
 
 
-@pytest.mark.parametrize(
-    ("group_id", "code"),
-    [
-        pytest.param("", ErrorCode.INVALID_GROUP_ID, id="empty group id"),
-        pytest.param("other", ErrorCode.GROUP_ID_NOT_FOUND, id="unknown group"),
-        pytest.param("workers", ErrorCode.NON_EMPTY_GROUP, id="members with unreadable subscriptions"),
-    ],
-)
+INVALID_GROUPS = {
+    "empty group id": ("", ErrorCode.INVALID_GROUP_ID),
+    "unknown group": ("other", ErrorCode.GROUP_ID_NOT_FOUND),
+    "members with unreadable subscriptions": ("workers", ErrorCode.NON_EMPTY_GROUP),
+}
+
+
+@pytest.mark.parametrize(("group_id", "code"), INVALID_GROUPS.values(), ids=INVALID_GROUPS)
 def test_invalid_group_is_rejected(topic: Topic, broker: VirtualBroker, group_id: str, code: ErrorCode) -> None:
     stable_group(broker, "workers").protocol_type = "connect"
     assert delete(broker.client(), "t", group_id=group_id) == code

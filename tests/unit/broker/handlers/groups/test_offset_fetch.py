@@ -24,16 +24,16 @@ def committed() -> tuple[VirtualBroker, Client, bytes]:
     return broker, client, topic_id
 
 
+COMMITTED = {
+    "committed offset": ("group", 0, 5),
+    "partition without offset": ("group", 1, -1),
+    "unknown partition": ("group", 7, -1),
+    "unknown group": ("other", 0, -1),
+}
+
+
 @pytest.mark.parametrize("version", range(11))
-@pytest.mark.parametrize(
-    ("group_id", "partition", "offset"),
-    [
-        pytest.param("group", 0, 5, id="committed offset"),
-        pytest.param("group", 1, -1, id="partition without offset"),
-        pytest.param("group", 7, -1, id="unknown partition"),
-        pytest.param("other", 0, -1, id="unknown group"),
-    ],
-)
+@pytest.mark.parametrize(("group_id", "partition", "offset"), COMMITTED.values(), ids=COMMITTED)
 def test_committed_offset_or_minus_one_is_returned(version: int, group_id: str, partition: int, offset: int) -> None:
     _, client, topic_id = committed()
     response = client.call(fetch_request(partition, version=version, topic_id=topic_id, group_id=group_id), version)

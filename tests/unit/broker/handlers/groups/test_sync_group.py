@@ -20,17 +20,17 @@ def stable_member(broker: VirtualBroker) -> Member:
     return member
 
 
+INVALID_SYNCS = {
+    "empty group id": ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    "unknown group": ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "unknown member id": ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "previous generation": ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
+    "future generation": ({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION),
+}
+
+
 @pytest.mark.parametrize("version", range(6))
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
-        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
-        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
-        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
-        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="future generation"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), INVALID_SYNCS.values(), ids=INVALID_SYNCS)
 def test_invalid_group_member_or_generation_is_rejected(
     broker: VirtualBroker, version: int, fields: dict[str, Any], code: ErrorCode
 ) -> None:
@@ -38,15 +38,15 @@ def test_invalid_group_member_or_generation_is_rejected(
     assert member.client.call(member.sync_request(**fields), version).error_code == code
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"protocol_type": "connect"}, id="other protocol type"),
-        pytest.param({"protocol_name": "sticky"}, id="other protocol"),
-        pytest.param({"protocol_type": None}, id="no protocol type"),
-        pytest.param({"protocol_name": None}, id="no protocol"),
-    ],
-)
+INCONSISTENT_SYNCS = {
+    "other protocol type": {"protocol_type": "connect"},
+    "other protocol": {"protocol_name": "sticky"},
+    "no protocol type": {"protocol_type": None},
+    "no protocol": {"protocol_name": None},
+}
+
+
+@pytest.mark.parametrize("fields", INCONSISTENT_SYNCS.values(), ids=INCONSISTENT_SYNCS)
 def test_version_5_requires_the_groups_protocol_type_and_name(broker: VirtualBroker, fields: dict[str, Any]) -> None:
     member = stable_member(broker)
     response = member.client.call(member.sync_request(**fields), 5)

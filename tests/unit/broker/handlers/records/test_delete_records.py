@@ -43,17 +43,17 @@ def broker_with_records(*overrides: str) -> VirtualBroker:
     return broker
 
 
-@pytest.mark.parametrize(
-    ("offset", "result"),
-    [
-        pytest.param(2, (2, 0), id="some records"),
-        pytest.param(HIGH_WATERMARK, (5, 0), id="all records up to the high watermark"),
-        pytest.param(5, (5, 0), id="offset at the high watermark"),
-        pytest.param(0, (0, 0), id="no records"),
-        pytest.param(6, (-1, ErrorCode.OFFSET_OUT_OF_RANGE), id="offset above the high watermark"),
-        pytest.param(-2, (-1, ErrorCode.OFFSET_OUT_OF_RANGE), id="negative offset"),
-    ],
-)
+DELETED = {
+    "some records": (2, (2, 0)),
+    "all records up to the high watermark": (HIGH_WATERMARK, (5, 0)),
+    "offset at the high watermark": (5, (5, 0)),
+    "no records": (0, (0, 0)),
+    "offset above the high watermark": (6, (-1, ErrorCode.OFFSET_OUT_OF_RANGE)),
+    "negative offset": (-2, (-1, ErrorCode.OFFSET_OUT_OF_RANGE)),
+}
+
+
+@pytest.mark.parametrize(("offset", "result"), DELETED.values(), ids=DELETED)
 @pytest.mark.parametrize("version", range(3))
 def test_records_before_the_offset_are_deleted(version: int, offset: int, result: Result) -> None:
     broker = broker_with_records()
@@ -74,15 +74,15 @@ def test_last_offset_of_a_duplicate_partition_counts() -> None:
     assert broker.partition().log.log_start_offset == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "index", "code"),
-    [
-        pytest.param("nowhere", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param("t", 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param("compacted", 0, ErrorCode.POLICY_VIOLATION, id="compacted topic"),
-        pytest.param("__consumer_offsets", 0, ErrorCode.INVALID_TOPIC_EXCEPTION, id="internal topic"),
-    ],
-)
+INVALID_PARTITIONS = {
+    "unknown topic": ("nowhere", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown partition": ("t", 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "compacted topic": ("compacted", 0, ErrorCode.POLICY_VIOLATION),
+    "internal topic": ("__consumer_offsets", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+}
+
+
+@pytest.mark.parametrize(("name", "index", "code"), INVALID_PARTITIONS.values(), ids=INVALID_PARTITIONS)
 def test_invalid_partition_is_rejected_without_affecting_others(name: str, index: int, code: ErrorCode) -> None:
     broker = broker_with_records()
     broker.topic("compacted", cleanup_policy="compact")

@@ -68,14 +68,14 @@ def test_long_poll_ends_when_the_next_request_closes_its_session(
     assert broker.broker.fetch_sessions.find(session_id) is None
 
 
-@pytest.mark.parametrize(
-    ("session", "epoch", "version"),
-    [
-        pytest.param(0, 2, 12, id="continues the session"),
-        pytest.param(1, -1, 12, id="closes another session"),
-        pytest.param(0, -1, 11, id="is of another version"),
-    ],
-)
+NEXT_REQUESTS = {
+    "continues the session": (0, 2, 12),
+    "closes another session": (1, -1, 12),
+    "is of another version": (0, -1, 11),
+}
+
+
+@pytest.mark.parametrize(("session", "epoch", "version"), NEXT_REQUESTS.values(), ids=NEXT_REQUESTS)
 def test_long_poll_continues_if_the_next_request(
     session_id: int, client: Client, broker: VirtualBroker, session: int, epoch: int, version: int
 ) -> None:
@@ -87,14 +87,14 @@ def test_long_poll_continues_if_the_next_request(
     assert len(client.take_responses()) == 2
 
 
-@pytest.mark.parametrize(
-    "following",
-    [
-        pytest.param(lambda client: client.frame(MetadataRequest(), 12), id="a request of another API"),
-        pytest.param(lambda client: client.frame(session_fetch(0, -1), 12)[:-1], id="a part of a request"),
-        pytest.param(lambda _: (20).to_bytes(4) + b"\0\1\0\x0c" + bytes(16), id="a malformed request"),
-    ],
-)
+FOLLOWING = {
+    "a request of another API": lambda client: client.frame(MetadataRequest(), 12),
+    "a part of a request": lambda client: client.frame(session_fetch(0, -1), 12)[:-1],
+    "a malformed request": lambda _: (20).to_bytes(4) + b"\0\1\0\x0c" + bytes(16),
+}
+
+
+@pytest.mark.parametrize("following", FOLLOWING.values(), ids=FOLLOWING)
 def test_long_poll_continues_with_other_bytes_behind_it(
     session_id: int, client: Client, broker: VirtualBroker, following: Callable[[Client], bytes]
 ) -> None:
@@ -194,16 +194,16 @@ def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualB
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("limits", "sizes"),
-    [
-        pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition limit"),
-        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="first batch whole, despite a smaller partition limit"),
-        pytest.param({"max_bytes": 2_500}, [2_000, 0], id="limit of the whole response"),
-        pytest.param({"max_bytes": 3_000}, [3_000, 0], id="limit that is met exactly"),
-        pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in total, despite a smaller response limit"),
-    ],
-)
+LIMITS = {
+    "whole batches within the partition limit": ({"partition_max_bytes": 2_500}, [2_000, 1_000]),
+    "first batch whole, despite a smaller partition limit": ({"partition_max_bytes": 1}, [1_000, 0]),
+    "limit of the whole response": ({"max_bytes": 2_500}, [2_000, 0]),
+    "limit that is met exactly": ({"max_bytes": 3_000}, [3_000, 0]),
+    "one batch in total, despite a smaller response limit": ({"max_bytes": 1}, [1_000, 0]),
+}
+
+
+@pytest.mark.parametrize(("limits", "sizes"), LIMITS.values(), ids=LIMITS)
 def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
     client = broker_with_topic(partitions=2).client()
     for _ in range(3):
@@ -296,21 +296,21 @@ def test_response_contains_the_offsets_of_the_log(topic: Topic, client: Client, 
 UNKNOWN_ID = bytes(15) + b"\7"
 
 
-@pytest.mark.parametrize(
-    ("fields", "version", "code"),
-    [
-        pytest.param({"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic name"),
-        pytest.param({"topic_id": UNKNOWN_ID}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="unknown topic id"),
-        pytest.param({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="zero topic id"),
-        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
-        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="offset above the log end"),
-        pytest.param({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative offset"),
-        pytest.param({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="largest offset"),
-        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="older leader epoch"),
-        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="newer leader epoch"),
-    ],
-)
+PARTITION_ERRORS = {
+    "unknown topic name": ({"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown topic id": ({"topic_id": UNKNOWN_ID}, 13, ErrorCode.UNKNOWN_TOPIC_ID),
+    "zero topic id": ({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID),
+    "unknown partition": ({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "negative partition": ({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "offset above the log end": ({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "negative offset": ({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "largest offset": ({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "older leader epoch": ({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH),
+    "newer leader epoch": ({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH),
+}
+
+
+@pytest.mark.parametrize(("fields", "version", "code"), PARTITION_ERRORS.values(), ids=PARTITION_ERRORS)
 def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any], version: int, code: int) -> None:
     broker = broker_with_topic()
     client = broker.client()

@@ -44,24 +44,24 @@ def filled(*overrides: str) -> VirtualBroker:
     return broker
 
 
+TIMESTAMPS = {
+    "latest is the log end": (LATEST, 1, (-1, 5)),
+    "earliest is the log start": (EARLIEST, 1, (-1, 0)),
+    "maximum timestamp, first of several": (MAX_TIMESTAMP, 7, (NOW - 50, 3)),
+    "earliest local is the log start, as nothing is tiered": (EARLIEST_LOCAL, 8, (-1, 0)),
+    "latest tiered is undefined": (LATEST_TIERED, 9, (-1, -1)),
+    "earliest pending upload is undefined": (EARLIEST_PENDING_UPLOAD, 11, (-1, -1)),
+    "unknown special timestamp": (-7, 99, (-1, -1)),
+    "time before all records": (0, 1, (NOW - 100, 0)),
+    "first record by offset with a timestamp at or after the time": (NOW - 250, 1, (NOW - 100, 0)),
+    "time between two records": (NOW - 99, 1, (NOW - 50, 3)),
+    "time equal to a timestamp": (NOW - 50, 1, (NOW - 50, 3)),
+    "time after all records is undefined": (NOW - 49, 1, (-1, -1)),
+}
+
+
 @pytest.mark.parametrize("version", range(1, 12))
-@pytest.mark.parametrize(
-    ("timestamp", "since", "expected"),
-    [
-        pytest.param(LATEST, 1, (-1, 5), id="latest is the log end"),
-        pytest.param(EARLIEST, 1, (-1, 0), id="earliest is the log start"),
-        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="maximum timestamp, first of several"),
-        pytest.param(EARLIEST_LOCAL, 8, (-1, 0), id="earliest local is the log start, as nothing is tiered"),
-        pytest.param(LATEST_TIERED, 9, (-1, -1), id="latest tiered is undefined"),
-        pytest.param(EARLIEST_PENDING_UPLOAD, 11, (-1, -1), id="earliest pending upload is undefined"),
-        pytest.param(-7, 99, (-1, -1), id="unknown special timestamp"),
-        pytest.param(0, 1, (NOW - 100, 0), id="time before all records"),
-        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="first record by offset with a timestamp at or after the time"),
-        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="time between two records"),
-        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="time equal to a timestamp"),
-        pytest.param(NOW - 49, 1, (-1, -1), id="time after all records is undefined"),
-    ],
-)
+@pytest.mark.parametrize(("timestamp", "since", "expected"), TIMESTAMPS.values(), ids=TIMESTAMPS)
 def test_timestamp_is_looked_up_in_the_versions_that_support_it(
     version: int, timestamp: int, since: int, expected: tuple[int, int]
 ) -> None:
@@ -130,23 +130,23 @@ def segmented(every_ms: int = 1_000, *overrides: str) -> VirtualBroker:
     return broker
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "max_offsets", "expected"),
-    [
-        pytest.param(LATEST, 10, [3, 2, 1, 0], id="all offsets, log end first"),
-        pytest.param(LATEST, 1, [3], id="one offset, the log end"),
-        pytest.param(LATEST, 2, [3, 2], id="two offsets"),
-        pytest.param(LATEST, 0, [], id="zero offsets"),
-        pytest.param(LATEST, -1, [], id="negative number of offsets"),
-        pytest.param(EARLIEST, 10, [0], id="earliest is the log start"),
-        pytest.param(NOW + 1_000, 10, [1, 0], id="segments modified up to the time"),
-        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="log end counts as modified at the time of the request"),
-        pytest.param(NOW + 3_000, 10, [3, 2, 1, 0], id="current time"),
-        pytest.param(NOW - 1, 10, [], id="time before all segments"),
-        pytest.param(EARLIEST_LOCAL, 10, [0], id="earliest local is the log start"),
-        pytest.param(MAX_TIMESTAMP, 10, [], id="unknown special timestamp is a time before all segments"),
-    ],
-)
+SEGMENT_OFFSETS = {
+    "all offsets, log end first": (LATEST, 10, [3, 2, 1, 0]),
+    "one offset, the log end": (LATEST, 1, [3]),
+    "two offsets": (LATEST, 2, [3, 2]),
+    "zero offsets": (LATEST, 0, []),
+    "negative number of offsets": (LATEST, -1, []),
+    "earliest is the log start": (EARLIEST, 10, [0]),
+    "segments modified up to the time": (NOW + 1_000, 10, [1, 0]),
+    "log end counts as modified at the time of the request": (NOW + 2_999, 10, [2, 1, 0]),
+    "current time": (NOW + 3_000, 10, [3, 2, 1, 0]),
+    "time before all segments": (NOW - 1, 10, []),
+    "earliest local is the log start": (EARLIEST_LOCAL, 10, [0]),
+    "unknown special timestamp is a time before all segments": (MAX_TIMESTAMP, 10, []),
+}
+
+
+@pytest.mark.parametrize(("timestamp", "max_offsets", "expected"), SEGMENT_OFFSETS.values(), ids=SEGMENT_OFFSETS)
 def test_version_0_returns_segment_base_offsets_in_descending_order(
     timestamp: int, max_offsets: int, expected: list[int]
 ) -> None:

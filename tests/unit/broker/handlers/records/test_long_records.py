@@ -45,22 +45,21 @@ def partition_response(response: Any) -> Any:
     return response.responses[0].partition_responses[0]
 
 
-@pytest.mark.parametrize(
-    ("version", "records", "configs"),
-    [
-        pytest.param(9, KEYED, {"cleanup_policy": "compact"}, id="many records in a compacted topic"),
-        pytest.param(
-            9,
-            build_batch([Record(0, WALL_START_MS, b"key", bytes(20_000))], compression=ZSTD),
-            {"cleanup_policy": "compact"},
-            id="a large section in a compacted topic",
-        ),
-        pytest.param(9, KEYED, {"compression_type": "lz4"}, id="another codec than the topic's"),
-        pytest.param(2, records_for(2, *[b""] * 60), {}, id="many messages"),
-        pytest.param(2, records_for(2, *[b""] * 60, compression=GZIP), {}, id="many compressed messages"),
-        pytest.param(2, batch(b"v") * 30, {}, id="many batches"),
-    ],
-)
+LONG = {
+    "many records in a compacted topic": (9, KEYED, {"cleanup_policy": "compact"}),
+    "a large section in a compacted topic": (
+        9,
+        build_batch([Record(0, WALL_START_MS, b"key", bytes(20_000))], compression=ZSTD),
+        {"cleanup_policy": "compact"},
+    ),
+    "another codec than the topic's": (9, KEYED, {"compression_type": "lz4"}),
+    "many messages": (2, records_for(2, *[b""] * 60), {}),
+    "many compressed messages": (2, records_for(2, *[b""] * 60, compression=GZIP), {}),
+    "many batches": (2, batch(b"v") * 30, {}),
+}
+
+
+@pytest.mark.parametrize(("version", "records", "configs"), LONG.values(), ids=LONG)
 def test_long_records_are_validated_in_the_worker(version: int, records: bytes, configs: dict[str, Any]) -> None:
     broker, worker = with_worker(**configs)
     client, other = broker.client(), broker.client()
@@ -77,13 +76,10 @@ def test_long_records_are_validated_in_the_worker(version: int, records: bytes, 
         assert stored[0] == stored[1]
 
 
-@pytest.mark.parametrize(
-    "records",
-    [
-        pytest.param(batch(b"v", compression=GZIP), id="few records"),
-        pytest.param(batch(*[b"v"] * 50), id="records up to the limit"),
-    ],
-)
+SHORT = {"few records": batch(b"v", compression=GZIP), "records up to the limit": batch(*[b"v"] * 50)}
+
+
+@pytest.mark.parametrize("records", SHORT.values(), ids=SHORT)
 def test_short_records_are_validated_at_once(records: bytes) -> None:
     broker, worker = with_worker()
     assert broker.client().call(produce(9, records), 9)

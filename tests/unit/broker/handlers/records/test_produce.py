@@ -83,24 +83,24 @@ def corrupt() -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("request_", "version", "code"),
-    [
-        pytest.param(produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE, id="wrong CRC"),
-        pytest.param(produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE, id="batch above message.max.bytes"),
-        pytest.param(produce(9, topic="nowhere"), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param(produce(9, partition=1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param(produce(9, partition=-1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
-        pytest.param(produce(13, topic_id=ZERO_UUID), 13, ErrorCode.UNKNOWN_TOPIC_ID, id="unknown topic id"),
-        pytest.param(produce(9, acks=5), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=5"),
-        pytest.param(produce(9, acks=-2), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=-2"),
-        pytest.param(produce(9, b""), 9, ErrorCode.INVALID_RECORD, id="no batch"),
-        pytest.param(produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD, id="two batches"),
-        pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="message set in version 9"),
-        pytest.param(produce(6, ZSTD), 6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="zstd before version 7"),
-        pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="truncated batch"),
-    ],
-)
+INVALID = {
+    "wrong CRC": (produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE),
+    "batch above message.max.bytes": (produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE),
+    "unknown topic": (produce(9, topic="nowhere"), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown partition": (produce(9, partition=1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "negative partition": (produce(9, partition=-1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown topic id": (produce(13, topic_id=ZERO_UUID), 13, ErrorCode.UNKNOWN_TOPIC_ID),
+    "acks=5": (produce(9, acks=5), 9, ErrorCode.INVALID_REQUIRED_ACKS),
+    "acks=-2": (produce(9, acks=-2), 9, ErrorCode.INVALID_REQUIRED_ACKS),
+    "no batch": (produce(9, b""), 9, ErrorCode.INVALID_RECORD),
+    "two batches": (produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD),
+    "message set in version 9": (produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD),
+    "zstd before version 7": (produce(6, ZSTD), 6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "truncated batch": (produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD),
+}
+
+
+@pytest.mark.parametrize(("request_", "version", "code"), INVALID.values(), ids=INVALID)
 def test_invalid_produce_returns_an_error_and_appends_nothing(
     request_: api.ProduceRequest, version: int, code: ErrorCode
 ) -> None:
@@ -195,16 +195,16 @@ WRONG_MAGIC = (ErrorCode.CORRUPT_MESSAGE, "Invalid magic found in record: 3")
 GOOD, ZEROS, MAGIC_3 = batch(), bytes(70), batch()[:16] + b"\3" + batch()[17:]
 
 
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        pytest.param([GOOD, ZEROS], [TOO_SHORT, TOO_SHORT], id="impossible size"),
-        pytest.param([MAGIC_3, GOOD], [WRONG_MAGIC, WRONG_MAGIC], id="unknown magic"),
-        pytest.param([GOOD, ZEROS[:11]], [(0, None), (ErrorCode.INVALID_RECORD, None)], id="no size"),
-        pytest.param([GOOD, b""], [(0, None), (ErrorCode.INVALID_RECORD, None)], id="no records"),
-        pytest.param([GOOD, GOOD + ZEROS], [(0, None), (ErrorCode.CORRUPT_MESSAGE, None)], id="after the first batch"),
-    ],
-)
+MALFORMED = {
+    "impossible size": ([GOOD, ZEROS], [TOO_SHORT, TOO_SHORT]),
+    "unknown magic": ([MAGIC_3, GOOD], [WRONG_MAGIC, WRONG_MAGIC]),
+    "no size": ([GOOD, ZEROS[:11]], [(0, None), (ErrorCode.INVALID_RECORD, None)]),
+    "no records": ([GOOD, b""], [(0, None), (ErrorCode.INVALID_RECORD, None)]),
+    "after the first batch": ([GOOD, GOOD + ZEROS], [(0, None), (ErrorCode.CORRUPT_MESSAGE, None)]),
+}
+
+
+@pytest.mark.parametrize(("records", "expected"), MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.parametrize("version", range(8, 14))
 def test_request_with_a_malformed_first_batch_fails_as_a_whole(
     broker: VirtualBroker, version: int, records: list[bytes], expected: list[tuple[int, str | None]]
@@ -246,14 +246,14 @@ def test_duplicate_batch_is_stored_once_and_gets_the_same_response(client: Clien
     assert broker.partition().log.log_end_offset == 3
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="sequence gap"),
-        pytest.param(sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
-        pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch, sequence above 0"),
-    ],
-)
+FENCED = {
+    "sequence gap": (sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    "older epoch": (sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH),
+    "new epoch, sequence above 0": (sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+}
+
+
+@pytest.mark.parametrize(("data", "code"), FENCED.values(), ids=FENCED)
 def test_out_of_order_sequence_or_older_epoch_is_rejected(
     topic: Topic, client: Client, data: bytes, code: ErrorCode
 ) -> None:

@@ -272,26 +272,26 @@ def test_plain_and_idempotent_batches_take_the_fast_path(records: str) -> None:
     assert takes_fast_path(Simulation(()), Send(records=RECORDS[records]))
 
 
-@pytest.mark.parametrize(
-    ("brokers", "step"),
-    [
-        pytest.param("one broker", Send(6, records=RECORDS["zstd"]), id="zstd in a version before its support"),
-        pytest.param("one broker", Send(acks=0), id="acks=0"),
-        pytest.param("one broker", Send(acks=5), id="acks=5"),
-        pytest.param("one broker", Send(topic="nowhere"), id="unknown topic"),
-        pytest.param("one broker", Send(partition=2), id="unknown partition"),
-        pytest.param("one broker", Send(partition=-1), id="negative partition"),
-        pytest.param("one broker", Send(topic="safe"), id="min.insync.replicas"),
-        pytest.param("one broker", Send(topic="__consumer_offsets", client=1), id="internal topic"),
-        pytest.param("one broker", Send(records=RECORDS["transactional"]), id="transactional records"),
-        pytest.param("one broker", Send(records=RECORDS["two batches"]), id="two batches"),
-        pytest.param("one broker", Send(records=RECORDS["truncated"]), id="truncated batch"),
-        pytest.param("one broker", Send(records=RECORDS["none"]), id="no records"),
-        pytest.param("an authorizer", Send(), id="authorizer"),
-        pytest.param("three replicas", Send(), id="followers"),
-        pytest.param("compression", Send(), id="batch that the broker recompresses"),
-    ],
-)
+GENERAL_PATH = {
+    "zstd in a version before its support": ("one broker", Send(6, records=RECORDS["zstd"])),
+    "acks=0": ("one broker", Send(acks=0)),
+    "acks=5": ("one broker", Send(acks=5)),
+    "unknown topic": ("one broker", Send(topic="nowhere")),
+    "unknown partition": ("one broker", Send(partition=2)),
+    "negative partition": ("one broker", Send(partition=-1)),
+    "min.insync.replicas": ("one broker", Send(topic="safe")),
+    "internal topic": ("one broker", Send(topic="__consumer_offsets", client=1)),
+    "transactional records": ("one broker", Send(records=RECORDS["transactional"])),
+    "two batches": ("one broker", Send(records=RECORDS["two batches"])),
+    "truncated batch": ("one broker", Send(records=RECORDS["truncated"])),
+    "no records": ("one broker", Send(records=RECORDS["none"])),
+    "authorizer": ("an authorizer", Send()),
+    "followers": ("three replicas", Send()),
+    "batch that the broker recompresses": ("compression", Send()),
+}
+
+
+@pytest.mark.parametrize(("brokers", "step"), GENERAL_PATH.values(), ids=GENERAL_PATH)
 def test_other_requests_take_the_general_path(brokers: str, step: Send) -> None:
     assert not takes_fast_path(Simulation(BROKERS[brokers]), step)
 

@@ -83,16 +83,16 @@ def test_partition_in_the_transaction_accepts_records(version: int) -> None:
     assert (log.log_end_offset, log.last_stable_offset) == (2, 0)
 
 
+PRODUCERS = {
+    "unknown transactional id": ("unknown", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    "other producer id": ("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    "newer epoch": ("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH),
+    "empty transactional id": ("", 0, 0, ErrorCode.INVALID_REQUEST),
+}
+
+
 @pytest.mark.parametrize("version", BY_NAME)
-@pytest.mark.parametrize(
-    ("transactional_id", "producer_id", "epoch", "code"),
-    [
-        pytest.param("unknown", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="unknown transactional id"),
-        pytest.param("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="other producer id"),
-        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="newer epoch"),
-        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="empty transactional id"),
-    ],
-)
+@pytest.mark.parametrize(("transactional_id", "producer_id", "epoch", "code"), PRODUCERS.values(), ids=PRODUCERS)
 def test_produce_requires_the_producer_of_the_transactional_id(
     version: int, transactional_id: str, producer_id: int, epoch: int, code: ErrorCode
 ) -> None:

@@ -88,16 +88,16 @@ def test_invalid_binding_is_rejected_without_affecting_others(fields: dict[str, 
     assert [acl.resource_name for acl in broker.broker.cluster.acls.matching(acl_filter())] == ["good"]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"resource_type": 1}, id="any resource"),
-        pytest.param({"resource_pattern_type": 1}, id="any pattern"),
-        pytest.param({"resource_pattern_type": 2}, id="matching patterns"),
-        pytest.param({"operation": 1}, id="any operation"),
-        pytest.param({"permission_type": 1}, id="any permission"),
-    ],
-)
+FILTER_ONLY_VALUES = {
+    "any resource": {"resource_type": 1},
+    "any pattern": {"resource_pattern_type": 1},
+    "matching patterns": {"resource_pattern_type": 2},
+    "any operation": {"operation": 1},
+    "any permission": {"permission_type": 1},
+}
+
+
+@pytest.mark.parametrize("fields", FILTER_ONLY_VALUES.values(), ids=FILTER_ONLY_VALUES)
 def test_filter_only_value_fails_the_whole_request(fields: dict[str, Any]) -> None:
     broker = secured_broker()
     responses = results(broker, creation(**fields), creation(resource_name="good"))

@@ -85,14 +85,10 @@ def test_a_fetch_waits_for_records(broker: VirtualBroker, member: ShareConsumer)
     assert acquired(member.client.responses.pop().message) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        pytest.param(ACCEPT, [], id="accepted"),
-        pytest.param(REJECT, [], id="rejected"),
-        pytest.param(RELEASE, [(0, 1, 2)], id="released"),
-    ],
-)
+ACKNOWLEDGED = {"accepted": (ACCEPT, []), "rejected": (REJECT, []), "released": (RELEASE, [(0, 1, 2)])}
+
+
+@pytest.mark.parametrize(("kind", "expected"), ACKNOWLEDGED.values(), ids=ACKNOWLEDGED)
 @pytest.mark.parametrize("alone", [True, False], ids=["ShareAcknowledge", "ShareFetch"])
 def test_acknowledged_records(
     broker: VirtualBroker, member: ShareConsumer, kind: int, expected: list[Any], alone: bool
@@ -139,20 +135,20 @@ def test_renewed_records_keep_their_lock(broker: VirtualBroker, member: ShareCon
     assert member.fetch(is_renew_ack=True).error_code == INVALID, "it must not fetch at the same time"
 
 
-@pytest.mark.parametrize(
-    ("batches", "expected"),
-    [
-        pytest.param([(1, 0, [ACCEPT])], INVALID, id="last before first"),
-        pytest.param([(0, 1, [])], INVALID, id="no types"),
-        pytest.param([(0, 1, [ACCEPT] * 3)], INVALID, id="more types than records"),
-        pytest.param([(0, 1, [9])], INVALID, id="unknown type"),
-        pytest.param([(0, 0, [RENEW])], INVALID, id="a renewal without is_renew_ack"),
-        pytest.param([(1, 1, [ACCEPT]), (0, 0, [ACCEPT])], INVALID, id="unordered"),
-        pytest.param([(5, 9, [ACCEPT])], INVALID, id="never acquired"),
-        pytest.param([(0, 0, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE, id="acknowledged twice"),
-        pytest.param([(0, 0, [ACCEPT]), (1, 1, [RELEASE])], ErrorCode.NONE, id="valid"),
-    ],
-)
+ACKNOWLEDGEMENTS = {
+    "last before first": ([(1, 0, [ACCEPT])], INVALID),
+    "no types": ([(0, 1, [])], INVALID),
+    "more types than records": ([(0, 1, [ACCEPT] * 3)], INVALID),
+    "unknown type": ([(0, 1, [9])], INVALID),
+    "a renewal without is_renew_ack": ([(0, 0, [RENEW])], INVALID),
+    "unordered": ([(1, 1, [ACCEPT]), (0, 0, [ACCEPT])], INVALID),
+    "never acquired": ([(5, 9, [ACCEPT])], INVALID),
+    "acknowledged twice": ([(0, 0, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE),
+    "valid": ([(0, 0, [ACCEPT]), (1, 1, [RELEASE])], ErrorCode.NONE),
+}
+
+
+@pytest.mark.parametrize(("batches", "expected"), ACKNOWLEDGEMENTS.values(), ids=ACKNOWLEDGEMENTS)
 def test_acknowledgements_are_checked(
     broker: VirtualBroker, member: ShareConsumer, batches: list[Any], expected: ErrorCode
 ) -> None:
@@ -163,17 +159,17 @@ def test_acknowledgements_are_checked(
         assert acknowledged(member, (0, 1, [ACCEPT])) == ErrorCode.NONE
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param({"group_id": None}, INVALID, id="no group"),
-        pytest.param({"member_id": ""}, INVALID, id="no member"),
-        pytest.param({"member_id": "m" * 37}, INVALID, id="a long member id"),
-        pytest.param({"share_session_epoch": 5}, ErrorCode.INVALID_SHARE_SESSION_EPOCH, id="a wrong epoch"),
-        pytest.param({"member_id": "x", "share_session_epoch": 1}, NOT_FOUND, id="an unknown member"),
-        pytest.param({"member_id": "x", "share_session_epoch": -1}, NOT_FOUND, id="nothing to close"),
-    ],
-)
+SESSIONS = {
+    "no group": ({"group_id": None}, INVALID),
+    "no member": ({"member_id": ""}, INVALID),
+    "a long member id": ({"member_id": "m" * 37}, INVALID),
+    "a wrong epoch": ({"share_session_epoch": 5}, ErrorCode.INVALID_SHARE_SESSION_EPOCH),
+    "an unknown member": ({"member_id": "x", "share_session_epoch": 1}, NOT_FOUND),
+    "nothing to close": ({"member_id": "x", "share_session_epoch": -1}, NOT_FOUND),
+}
+
+
+@pytest.mark.parametrize(("fields", "expected"), SESSIONS.values(), ids=SESSIONS)
 def test_sessions_are_checked(member: ShareConsumer, fields: dict[str, Any], expected: ErrorCode) -> None:
     member.fetch()
     assert member.fetch(**fields).error_code == expected

@@ -57,18 +57,18 @@ def test_recreated_topic_is_empty_and_has_a_new_id(broker: VirtualBroker) -> Non
     assert broker.partition().log.log_end_offset == 0
 
 
-@pytest.mark.parametrize(
-    ("targets", "code"),
-    [
-        pytest.param(("nowhere",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown name"),
-        pytest.param(("",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="empty name"),
-        pytest.param((UNKNOWN_ID,), ErrorCode.UNKNOWN_TOPIC_ID, id="unknown id"),
-        pytest.param((ZERO_UUID,), ErrorCode.INVALID_REQUEST, id="neither name nor id"),
-        pytest.param(("t", "t"), ErrorCode.INVALID_REQUEST, id="duplicate name"),
-        pytest.param((UNKNOWN_ID, UNKNOWN_ID), ErrorCode.INVALID_REQUEST, id="duplicate id"),
-        pytest.param((DeleteTopicState(name="t", topic_id=UNKNOWN_ID),), ErrorCode.INVALID_REQUEST, id="name and id"),
-    ],
-)
+INVALID_DELETIONS = {
+    "unknown name": (("nowhere",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "empty name": (("",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown id": ((UNKNOWN_ID,), ErrorCode.UNKNOWN_TOPIC_ID),
+    "neither name nor id": ((ZERO_UUID,), ErrorCode.INVALID_REQUEST),
+    "duplicate name": (("t", "t"), ErrorCode.INVALID_REQUEST),
+    "duplicate id": ((UNKNOWN_ID, UNKNOWN_ID), ErrorCode.INVALID_REQUEST),
+    "name and id": ((DeleteTopicState(name="t", topic_id=UNKNOWN_ID),), ErrorCode.INVALID_REQUEST),
+}
+
+
+@pytest.mark.parametrize(("targets", "code"), INVALID_DELETIONS.values(), ids=INVALID_DELETIONS)
 def test_invalid_deletion_is_rejected_with_kafkas_error(
     topic: Topic, broker: VirtualBroker, targets: tuple[str | bytes | DeleteTopicState, ...], code: ErrorCode
 ) -> None:

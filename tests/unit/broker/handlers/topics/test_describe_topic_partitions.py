@@ -54,21 +54,21 @@ def test_journal_topic_is_not_internal_because_spark_skips_internal_topics() -> 
     assert internal == {"__consumer_offsets": True, "__sluice_journal": False}
 
 
-@pytest.mark.parametrize(
-    ("names", "limit", "cursor", "expected"),
-    [
-        pytest.param((), 9, None, ({"a": [0, 1], "b": [0, 1, 2], "c": [0]}, None), id="empty list requests all topics"),
-        pytest.param(("c", "a", "c"), 9, None, ({"a": [0, 1], "c": [0]}, None), id="sorted by name without duplicates"),
-        pytest.param((), 3, None, ({"a": [0, 1], "b": [0]}, ("b", 1)), id="page ends within a topic"),
-        pytest.param((), 2, None, ({"a": [0, 1]}, ("b", 0)), id="page ends after a topic"),
-        pytest.param((), 3, ("b", 1), ({"b": [1, 2], "c": [0]}, None), id="next page"),
-        pytest.param(("b", "c"), 1, ("b", 2), ({"b": [2]}, ("c", 0)), id="page of the requested topics"),
-        pytest.param((), 9, ("bb", 5), ({"c": [0]}, None), id="cursor at a deleted topic continues with the next"),
-        pytest.param(("a",), 9, ("a", 7), ({"a": []}, None), id="cursor after the last partition"),
-        pytest.param(("a",), 0, None, ({"a": [0]}, ("a", 1)), id="limit 0 counts as 1"),
-        pytest.param(("a",), -5, None, ({"a": [0]}, ("a", 1)), id="negative limit counts as 1"),
-    ],
-)
+PAGES = {
+    "empty list requests all topics": ((), 9, None, ({"a": [0, 1], "b": [0, 1, 2], "c": [0]}, None)),
+    "sorted by name without duplicates": (("c", "a", "c"), 9, None, ({"a": [0, 1], "c": [0]}, None)),
+    "page ends within a topic": ((), 3, None, ({"a": [0, 1], "b": [0]}, ("b", 1))),
+    "page ends after a topic": ((), 2, None, ({"a": [0, 1]}, ("b", 0))),
+    "next page": ((), 3, ("b", 1), ({"b": [1, 2], "c": [0]}, None)),
+    "page of the requested topics": (("b", "c"), 1, ("b", 2), ({"b": [2]}, ("c", 0))),
+    "cursor at a deleted topic continues with the next": ((), 9, ("bb", 5), ({"c": [0]}, None)),
+    "cursor after the last partition": (("a",), 9, ("a", 7), ({"a": []}, None)),
+    "limit 0 counts as 1": (("a",), 0, None, ({"a": [0]}, ("a", 1))),
+    "negative limit counts as 1": (("a",), -5, None, ({"a": [0]}, ("a", 1))),
+}
+
+
+@pytest.mark.parametrize(("names", "limit", "cursor", "expected"), PAGES.values(), ids=PAGES)
 def test_pages_follow_limit_and_cursor(
     names: tuple[str, ...], limit: int, cursor: tuple[str, int] | None, expected: Page
 ) -> None:
@@ -89,13 +89,13 @@ def test_page_is_limited_by_max_request_partition_size_limit(limit: int, describ
     assert (len(topics["t"]), cursor) == (described, ("t", described))
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="invalid name"),
-    ],
-)
+INVALID_TOPICS = {
+    "unknown topic": ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "invalid name": ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+}
+
+
+@pytest.mark.parametrize(("name", "code"), INVALID_TOPICS.values(), ids=INVALID_TOPICS)
 def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: ErrorCode) -> None:
     topics = {topic.name: topic for topic in call(broker_with(t=1), "t", name).topics}
     assert (topics["t"].error_code, len(topics["t"].partitions)) == (0, 1)
@@ -110,13 +110,10 @@ def test_empty_name_without_a_cursor_fails_the_whole_request_as_in_kafka() -> No
     assert topics == {"t": ErrorCode.NONE, "": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
-@pytest.mark.parametrize(
-    ("names", "cursor"),
-    [
-        pytest.param(("b",), ("a", 0), id="topic that is not requested"),
-        pytest.param(("a", "b"), ("a", -1), id="negative partition"),
-    ],
-)
+INVALID_CURSORS = {"topic that is not requested": (("b",), ("a", 0)), "negative partition": (("a", "b"), ("a", -1))}
+
+
+@pytest.mark.parametrize(("names", "cursor"), INVALID_CURSORS.values(), ids=INVALID_CURSORS)
 def test_invalid_cursor_is_rejected(names: tuple[str, ...], cursor: tuple[str, int]) -> None:
     response = call(broker_with(a=1, b=1), *names, cursor=cursor)
     assert [(topic.name, topic.error_code, topic.partitions) for topic in response.topics] == [

@@ -91,53 +91,48 @@ TRANSACTION_LOG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "brokers", "override", "expected"),
-    [
-        pytest.param(
-            "__consumer_offsets",
-            1,
-            "offsets.topic.segment.bytes=2097152",
-            {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "2097152"},
-            id="offsets",
-        ),
-        pytest.param("__transaction_state", 3, "", TRANSACTION_LOG, id="transactions"),
-        pytest.param(
-            "__transaction_state",
-            3,
-            "transaction.state.log.min.isr=3",
-            {**TRANSACTION_LOG, "min.insync.replicas": "3"},
-            id="transactions, with min.isr",
-        ),
-        pytest.param(
-            "__transaction_state",
-            2,
-            "",
-            {**TRANSACTION_LOG, "min.insync.replicas": "1"},
-            id="transactions, with one broker less than the replication factor",
-        ),
-        pytest.param(
-            "__transaction_state",
-            2,
-            "transaction.state.log.replication.factor=2",
-            TRANSACTION_LOG,
-            id="transactions, with the replication factor",
-        ),
-        pytest.param(
-            "__share_group_state",
-            1,
-            "share.coordinator.state.topic.replication.factor=1",
-            {
-                "cleanup.policy": "delete",
-                "compression.type": "producer",
-                "min.insync.replicas": "2",
-                "retention.ms": "-1",
-                "segment.bytes": "104857600",
-            },
-            id="share state",
-        ),
-    ],
-)
+INTERNAL_TOPICS = {
+    "offsets": (
+        "__consumer_offsets",
+        1,
+        "offsets.topic.segment.bytes=2097152",
+        {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "2097152"},
+    ),
+    "transactions": ("__transaction_state", 3, "", TRANSACTION_LOG),
+    "transactions, with min.isr": (
+        "__transaction_state",
+        3,
+        "transaction.state.log.min.isr=3",
+        {**TRANSACTION_LOG, "min.insync.replicas": "3"},
+    ),
+    "transactions, with one broker less than the replication factor": (
+        "__transaction_state",
+        2,
+        "",
+        {**TRANSACTION_LOG, "min.insync.replicas": "1"},
+    ),
+    "transactions, with the replication factor": (
+        "__transaction_state",
+        2,
+        "transaction.state.log.replication.factor=2",
+        TRANSACTION_LOG,
+    ),
+    "share state": (
+        "__share_group_state",
+        1,
+        "share.coordinator.state.topic.replication.factor=1",
+        {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": "2",
+            "retention.ms": "-1",
+            "segment.bytes": "104857600",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "brokers", "override", "expected"), INTERNAL_TOPICS.values(), ids=INTERNAL_TOPICS)
 def test_internal_topic_has_the_configs_of_its_coordinator(
     name: str, brokers: int, override: str, expected: dict[str, str]
 ) -> None:
@@ -145,17 +140,17 @@ def test_internal_topic_has_the_configs_of_its_coordinator(
     assert broker.broker.cluster.internal_topic(name).config.own == expected
 
 
-@pytest.mark.parametrize(
-    ("release", "node_id", "codes"),
-    [
-        pytest.param("0.9", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="0.9"),
-        pytest.param("1.1", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="1.1"),
-        pytest.param("2.8", 1, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="controller of 2.8"),
-        pytest.param("2.8", 2, (UNKNOWN, UNKNOWN), id="other broker of 2.8"),
-        pytest.param("3.9", 1, (UNKNOWN, UNKNOWN), id="3.9"),
-        pytest.param("4.4", 1, (UNKNOWN, UNKNOWN), id="4.4"),
-    ],
-)
+CREATING_RESPONSES = {
+    "0.9": ("0.9", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION)),
+    "1.1": ("1.1", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION)),
+    "controller of 2.8": ("2.8", 1, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION)),
+    "other broker of 2.8": ("2.8", 2, (UNKNOWN, UNKNOWN)),
+    "3.9": ("3.9", 1, (UNKNOWN, UNKNOWN)),
+    "4.4": ("4.4", 1, (UNKNOWN, UNKNOWN)),
+}
+
+
+@pytest.mark.parametrize(("release", "node_id", "codes"), CREATING_RESPONSES.values(), ids=CREATING_RESPONSES)
 def test_error_of_the_creating_response_is_that_of_the_release(
     release: str, node_id: int, codes: tuple[ErrorCode, ErrorCode]
 ) -> None:
@@ -170,14 +165,14 @@ def test_error_of_the_creating_response_is_that_of_the_release(
     assert set(broker.broker.cluster.topics) == {"a.b", "new"}
 
 
-@pytest.mark.parametrize(
-    ("broker_allows", "client_allows", "version"),
-    [
-        pytest.param("false", True, 9, id="broker forbids it"),
-        pytest.param("true", False, 9, id="client forbids it"),
-        pytest.param("false", True, 0, id="broker forbids it, version 0"),
-    ],
-)
+FORBIDDEN = {
+    "broker forbids it": ("false", True, 9),
+    "client forbids it": ("true", False, 9),
+    "broker forbids it, version 0": ("false", True, 0),
+}
+
+
+@pytest.mark.parametrize(("broker_allows", "client_allows", "version"), FORBIDDEN.values(), ids=FORBIDDEN)
 def test_unknown_topic_is_an_error_if_creation_is_forbidden(
     broker_allows: str, client_allows: bool, version: int
 ) -> None:

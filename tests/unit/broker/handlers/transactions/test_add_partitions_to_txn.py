@@ -105,15 +105,15 @@ def test_broker_adds_partitions_to_several_transactions_in_one_request(broker: V
     ] == [("tx", [0]), ("unknown", [49]), ("tx", [0])]
 
 
+VERIFIED = {
+    "producer of the transaction": (0, 1, {T_0: 0, ("t", 1): ErrorCode.TRANSACTION_ABORTABLE}),
+    "other producer id": (7, 1, {T_0: 49, ("t", 1): 49}),
+    "older epoch": (0, 0, {T_0: 90, ("t", 1): 90}),
+}
+
+
 @pytest.mark.parametrize("version", [4, 5])
-@pytest.mark.parametrize(
-    ("producer_id", "epoch", "codes"),
-    [
-        pytest.param(0, 1, {T_0: 0, ("t", 1): ErrorCode.TRANSACTION_ABORTABLE}, id="producer of the transaction"),
-        pytest.param(7, 1, {T_0: 49, ("t", 1): 49}, id="other producer id"),
-        pytest.param(0, 0, {T_0: 90, ("t", 1): 90}, id="older epoch"),
-    ],
-)
+@pytest.mark.parametrize(("producer_id", "epoch", "codes"), VERIFIED.values(), ids=VERIFIED)
 def test_verify_only_adds_no_partitions(
     client: Client, broker: VirtualBroker, version: int, producer_id: int, epoch: int, codes: dict[tuple[str, int], int]
 ) -> None:
@@ -145,11 +145,10 @@ def verifies(client: Client) -> Codes | None:
     return added_codes(client.call(add_request(4, 0, 0, verify_only=True), 4))
 
 
-@pytest.mark.parametrize(
-    ("call", "completed"),
-    [(adds, None), (verifies, {T_0: ErrorCode.TRANSACTION_ABORTABLE})],
-    ids=["adding", "verifying"],
-)
+COMPLETING = {"adding": (adds, None), "verifying": (verifies, {T_0: ErrorCode.TRANSACTION_ABORTABLE})}
+
+
+@pytest.mark.parametrize(("call", "completed"), COMPLETING.values(), ids=COMPLETING)
 def test_completing_transaction_returns_concurrent_transactions(
     call: Callable[[Client], Codes | None], completed: Codes | None
 ) -> None:
@@ -194,15 +193,15 @@ def test_adding_offsets_requires_the_producer_of_the_transactional_id(
     assert broker.client().call(request, version).error_code == expected
 
 
+MERGED = {
+    "added": ("tx", [("t", [0, 0]), ("u", []), ("t", [1])], [("t", [0, 0]), ("u", []), ("t", [1])]),
+    "error of the transaction": ("", [("t", [0, 0]), ("u", [])], [("t", [0, 0]), ("u", [])]),
+    "error of a partition": ("tx", [("t", [0, 0]), ("u", []), ("t", [7])], [("t", [0, 7])]),
+}
+
+
 @pytest.mark.parametrize("version", range(4))
-@pytest.mark.parametrize(
-    ("transactional_id", "topics", "expected"),
-    [
-        pytest.param("tx", [("t", [0, 0]), ("u", []), ("t", [1])], [("t", [0, 0]), ("u", []), ("t", [1])], id="added"),
-        pytest.param("", [("t", [0, 0]), ("u", [])], [("t", [0, 0]), ("u", [])], id="error of the transaction"),
-        pytest.param("tx", [("t", [0, 0]), ("u", []), ("t", [7])], [("t", [0, 7])], id="error of a partition"),
-    ],
-)
+@pytest.mark.parametrize(("transactional_id", "topics", "expected"), MERGED.values(), ids=MERGED)
 def test_repeated_and_empty_topics_are_merged_only_with_an_error_of_a_partition(
     client: Client,
     version: int,
@@ -216,13 +215,13 @@ def test_repeated_and_empty_topics_are_merged_only_with_an_error_of_a_partition(
     assert [(one.name, [each.partition_index for each in one.results_by_partition]) for one in results] == expected
 
 
-@pytest.mark.parametrize(
-    ("producer_id", "verify_only", "expected"),
-    [
-        pytest.param(0, True, [[(1, 120)], [(1, 120)]], id="verified partitions are the last ones"),
-        pytest.param(7, False, [[(0, 49)], [(0, 49)]], id="errors name the first partitions"),
-    ],
-)
+REPEATED = {
+    "verified partitions are the last ones": (0, True, [[(1, 120)], [(1, 120)]]),
+    "errors name the first partitions": (7, False, [[(0, 49)], [(0, 49)]]),
+}
+
+
+@pytest.mark.parametrize(("producer_id", "verify_only", "expected"), REPEATED.values(), ids=REPEATED)
 def test_repeated_transaction(
     client: Client, producer_id: int, verify_only: bool, expected: list[list[tuple[int, int]]]
 ) -> None:

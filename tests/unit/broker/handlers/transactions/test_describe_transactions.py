@@ -67,26 +67,21 @@ DONE, EMPTY = {"done": "CompleteCommit"}, {"empty": "Empty"}
 BY_STATE = {"state_filters": ["Ongoing"]}
 
 
-@pytest.mark.parametrize(
-    ("version", "filters", "expected"),
-    [
-        pytest.param(0, {}, OPEN_A | OPEN_B | DONE | EMPTY, id="all"),
-        pytest.param(0, BY_STATE, OPEN_A | OPEN_B, id="by state"),
-        pytest.param(0, {"state_filters": ["Empty", "CompleteCommit"]}, DONE | EMPTY, id="by several states"),
-        pytest.param(0, {"producer_id_filters": [1, 77]}, OPEN_B, id="by producer id"),
-        pytest.param(1, {"duration_filter": 10_000} | BY_STATE, OPEN_A, id="open for more than ten seconds"),
-        pytest.param(1, {"duration_filter": 9_999} | BY_STATE, OPEN_A | OPEN_B, id="open for ten seconds or less"),
-        pytest.param(1, {"duration_filter": 60_000}, EMPTY, id="transactional id without transaction, as in Kafka"),
-        pytest.param(2, {"transactional_id_pattern": "open-."}, OPEN_A | OPEN_B, id="by regular expression"),
-        pytest.param(2, {"transactional_id_pattern": "open"}, {}, id="regular expression must match the whole id"),
-        pytest.param(
-            2,
-            {"transactional_id_pattern": "", "state_filters": ["Empty"]},
-            EMPTY,
-            id="empty regular expression is ignored",
-        ),
-    ],
-)
+FILTERS = {
+    "all": (0, {}, OPEN_A | OPEN_B | DONE | EMPTY),
+    "by state": (0, BY_STATE, OPEN_A | OPEN_B),
+    "by several states": (0, {"state_filters": ["Empty", "CompleteCommit"]}, DONE | EMPTY),
+    "by producer id": (0, {"producer_id_filters": [1, 77]}, OPEN_B),
+    "open for more than ten seconds": (1, {"duration_filter": 10_000} | BY_STATE, OPEN_A),
+    "open for ten seconds or less": (1, {"duration_filter": 9_999} | BY_STATE, OPEN_A | OPEN_B),
+    "transactional id without transaction, as in Kafka": (1, {"duration_filter": 60_000}, EMPTY),
+    "by regular expression": (2, {"transactional_id_pattern": "open-."}, OPEN_A | OPEN_B),
+    "regular expression must match the whole id": (2, {"transactional_id_pattern": "open"}, {}),
+    "empty regular expression is ignored": (2, {"transactional_id_pattern": "", "state_filters": ["Empty"]}, EMPTY),
+}
+
+
+@pytest.mark.parametrize(("version", "filters", "expected"), FILTERS.values(), ids=FILTERS)
 def test_transactions_are_listed_by_filter(
     broker: VirtualBroker, version: int, filters: dict[str, Any], expected: dict[str, str]
 ) -> None:
@@ -133,14 +128,14 @@ def test_active_producers_of_a_partition_are_described() -> None:
     assert {p.last_timestamp for p in first_partition.active_producers} == {WALL_START_MS}
 
 
-@pytest.mark.parametrize(
-    ("topic", "code", "has_message"),
-    [
-        pytest.param("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False, id="unknown partition"),
-        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True, id="unknown topic"),
-        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, True, id="invalid topic name"),
-    ],
-)
+UNKNOWN_PARTITIONS = {
+    "unknown partition": ("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+    "unknown topic": ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True),
+    "invalid topic name": ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, True),
+}
+
+
+@pytest.mark.parametrize(("topic", "code", "has_message"), UNKNOWN_PARTITIONS.values(), ids=UNKNOWN_PARTITIONS)
 def test_unknown_partition_is_rejected(topic: str, code: ErrorCode, has_message: bool) -> None:
     broker = broker_with_topic()
     (result,) = described(broker, topic, 1)

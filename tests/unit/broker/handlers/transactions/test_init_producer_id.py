@@ -31,17 +31,17 @@ def test_each_init_raises_the_epoch(broker: VirtualBroker, version: int) -> None
     assert initialized(broker, version, "other") == (0, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("timeout_ms", "code"),
-    [
-        pytest.param(1, 0, id="shortest timeout"),
-        pytest.param(1000, 0, id="longest allowed timeout"),
-        pytest.param(1001, 50, id="longer than transaction.max.timeout.ms"),
-        pytest.param(0, 50, id="zero"),
-        pytest.param(-1, 50, id="negative"),
-        pytest.param(2**31 - 1, 50, id="maximum, which two-phase commit uses"),
-    ],
-)
+TIMEOUTS = {
+    "shortest timeout": (1, 0),
+    "longest allowed timeout": (1000, 0),
+    "longer than transaction.max.timeout.ms": (1001, 50),
+    "zero": (0, 50),
+    "negative": (-1, 50),
+    "maximum, which two-phase commit uses": (2**31 - 1, 50),
+}
+
+
+@pytest.mark.parametrize(("timeout_ms", "code"), TIMEOUTS.values(), ids=TIMEOUTS)
 def test_transaction_timeout_must_be_positive_and_within_the_broker_limit(timeout_ms: int, code: int) -> None:
     broker = VirtualBroker("transaction.max.timeout.ms=1000")
     assert initialized(broker, transaction_timeout_ms=timeout_ms)[0] == code
@@ -61,15 +61,11 @@ def test_current_epoch_in_the_request_returns_the_next_epoch_also_on_retry(broke
     assert initialized(broker, producer_id=0, producer_epoch=1) == (0, 0, 2)
 
 
+OTHER_PRODUCERS = {"epoch that another producer replaced": (0, 0), "future epoch": (0, 9), "other producer id": (7, 1)}
+
+
 @pytest.mark.parametrize(("version", "code"), [(3, 47), (4, 90), (5, 90)])
-@pytest.mark.parametrize(
-    ("producer_id", "epoch"),
-    [
-        pytest.param(0, 0, id="epoch that another producer replaced"),
-        pytest.param(0, 9, id="future epoch"),
-        pytest.param(7, 1, id="other producer id"),
-    ],
-)
+@pytest.mark.parametrize(("producer_id", "epoch"), OTHER_PRODUCERS.values(), ids=OTHER_PRODUCERS)
 def test_request_with_another_producer_id_or_epoch_is_fenced(
     broker: VirtualBroker, version: int, code: int, producer_id: int, epoch: int
 ) -> None:

@@ -45,17 +45,17 @@ def committed(client: Client, **fields: Any) -> tuple[int, int]:
     return fetched(client.call(fetch_request(**fields), 9))["t", 0]
 
 
+PARTITION_RESULTS = {
+    "valid": ({}, ErrorCode.NONE),
+    "empty group id": ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+    "unknown partition": ({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "metadata above the maximum length": ({"committed_metadata": "x" * 4097}, TOO_LARGE),
+    "null metadata": ({"committed_metadata": None}, ErrorCode.NONE),
+}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, ErrorCode.NONE, id="valid"),
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
-        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param({"committed_metadata": "x" * 4097}, TOO_LARGE, id="metadata above the maximum length"),
-        pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), PARTITION_RESULTS.values(), ids=PARTITION_RESULTS)
 def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
@@ -72,17 +72,17 @@ def test_unknown_topic_is_rejected_by_name_or_id(version: int) -> None:
     assert commit_code(response) == expected
 
 
+MEMBER_FIELDS = {
+    "member": ({}, ErrorCode.NONE),
+    "unknown member id": ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "previous generation": ({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION),
+    "unknown instance id": ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    "no member fields, as up to version 2": (NO_MEMBER, ErrorCode.NONE),
+}
+
+
 @pytest.mark.parametrize("version", range(3, 7))
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, ErrorCode.NONE, id="member"),
-        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
-        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
-        pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown instance id"),
-        pytest.param(NO_MEMBER, ErrorCode.NONE, id="no member fields, as up to version 2"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), MEMBER_FIELDS.values(), ids=MEMBER_FIELDS)
 def test_member_fields_are_validated(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()

@@ -71,9 +71,10 @@ def test_marker_ends_the_transaction_of_its_partition(broker: VirtualBroker, ver
     assert (log.last_stable_offset, len(log.aborted_transactions(0, 2))) == (2, 0 if committed else 1)
 
 
-@pytest.mark.parametrize(
-    "invalid", [marker(-1, 0), marker(8, -1)], ids=["producer id without a value", "epoch without a value"]
-)
+WITHOUT_A_PRODUCER = {"producer id without a value": marker(-1, 0), "epoch without a value": marker(8, -1)}
+
+
+@pytest.mark.parametrize("invalid", WITHOUT_A_PRODUCER.values(), ids=WITHOUT_A_PRODUCER)
 def test_marker_without_a_producer_fails_the_whole_request(broker: VirtualBroker, invalid: WritableTxnMarker) -> None:
     broker.topic()
     unknown = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -85,18 +86,18 @@ def test_marker_without_a_producer_fails_the_whole_request(broker: VirtualBroker
 OLD = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"),
-    [
-        pytest.param(marker(0, 0), OLD, id="older epoch"),
-        pytest.param(marker(0, 1), 0, id="epoch of the records, transaction version 1"),
-        pytest.param(marker(0, 1, transaction_version=2), OLD, id="epoch of the records, transaction version 2"),
-        pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch, transaction version 2"),
-        pytest.param(marker(0, 2, transaction_version=-1), ErrorCode.UNKNOWN_SERVER_ERROR, id="unknown version"),
-        pytest.param(marker(0, 0, transaction_version=-1), OLD, id="older epoch, unknown version"),
-        pytest.param(marker(0, 1, transaction_version=-2), 0, id="epoch of the records, negative version"),
-    ],
-)
+MARKER_EPOCHS = {
+    "older epoch": (marker(0, 0), OLD),
+    "epoch of the records, transaction version 1": (marker(0, 1), 0),
+    "epoch of the records, transaction version 2": (marker(0, 1, transaction_version=2), OLD),
+    "higher epoch, transaction version 2": (marker(0, 2, transaction_version=2), 0),
+    "unknown version": (marker(0, 2, transaction_version=-1), ErrorCode.UNKNOWN_SERVER_ERROR),
+    "older epoch, unknown version": (marker(0, 0, transaction_version=-1), OLD),
+    "epoch of the records, negative version": (marker(0, 1, transaction_version=-2), 0),
+}
+
+
+@pytest.mark.parametrize(("sent", "code"), MARKER_EPOCHS.values(), ids=MARKER_EPOCHS)
 def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnMarker, code: int) -> None:
     broker = broker_with_topic()
     Producer(broker).init()

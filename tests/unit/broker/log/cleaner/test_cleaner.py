@@ -101,16 +101,16 @@ class Sized(NamedTuple):
     size: int
 
 
-@pytest.mark.parametrize(
-    ("segments", "groups"),
-    [
-        pytest.param([Sized(0, 4), Sized(10, 6)], [[0, 10]], id="as many bytes as a segment may have"),
-        pytest.param([Sized(0, 5), Sized(10, 6)], [[0], [10]], id="one byte more"),
-        pytest.param([Sized(0, 7), Sized(10, 4), Sized(20, 6)], [[0], [10, 20]], id="the second group full"),
-        pytest.param([Sized(0, 1), Sized(2**31 - 100, 1)], [[0, 2**31 - 100]], id="offsets that fit in 31 bits"),
-        pytest.param([Sized(0, 1), Sized(2**31 - 99, 1)], [[0], [2**31 - 99]], id="one offset more"),
-    ],
-)
+GROUPS = {
+    "as many bytes as a segment may have": ([Sized(0, 4), Sized(10, 6)], [[0, 10]]),
+    "one byte more": ([Sized(0, 5), Sized(10, 6)], [[0], [10]]),
+    "the second group full": ([Sized(0, 7), Sized(10, 4), Sized(20, 6)], [[0], [10, 20]]),
+    "offsets that fit in 31 bits": ([Sized(0, 1), Sized(2**31 - 100, 1)], [[0, 2**31 - 100]]),
+    "one offset more": ([Sized(0, 1), Sized(2**31 - 99, 1)], [[0], [2**31 - 99]]),
+}
+
+
+@pytest.mark.parametrize(("segments", "groups"), GROUPS.values(), ids=GROUPS)
 def test_segments_are_grouped_up_to_the_size_of_a_segment(segments: list[Any], groups: list[list[int]]) -> None:
     end = segments[-1].base_offset + 100
     assert [[each.base_offset for each in group] for group in group_by_size(segments, 10, end)] == groups

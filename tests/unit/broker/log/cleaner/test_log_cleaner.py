@@ -63,15 +63,15 @@ def test_dirty_log_is_compacted_after_the_backoff(broker: VirtualBroker) -> None
     assert partition.log.first_dirty_offset == 8
 
 
-@pytest.mark.parametrize(
-    ("overrides", "configs"),
-    [
-        pytest.param(["log.cleaner.enable=false"], {}, id="the cleaner is turned off"),
-        pytest.param([], {"cleanup_policy": "delete"}, id="the topic is not compacted"),
-        pytest.param([], {"min_cleanable_dirty_ratio": "1.0"}, id="no log reaches the dirty ratio"),
-        pytest.param([], {"segment_ms": "1000"}, id="all records are in the active segment"),
-    ],
-)
+NOT_COMPACTED = {
+    "the cleaner is turned off": (["log.cleaner.enable=false"], {}),
+    "the topic is not compacted": ([], {"cleanup_policy": "delete"}),
+    "no log reaches the dirty ratio": ([], {"min_cleanable_dirty_ratio": "1.0"}),
+    "all records are in the active segment": ([], {"segment_ms": "1000"}),
+}
+
+
+@pytest.mark.parametrize(("overrides", "configs"), NOT_COMPACTED.values(), ids=NOT_COMPACTED)
 def test_log_is_not_compacted(overrides: list[str], configs: dict[str, str]) -> None:
     broker = VirtualBroker(*overrides)
     partition = compacted_topic(broker, **configs)
@@ -124,9 +124,10 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
     assert remaining_offsets(other) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("is_removed", "remaining"), [(False, 3), (True, 199)], ids=["records are deleted", "their segment is removed"]
-)
+REMOVALS = {"records are deleted": (False, 3), "their segment is removed": (True, 199)}
+
+
+@pytest.mark.parametrize(("is_removed", "remaining"), REMOVALS.values(), ids=REMOVALS)
 def test_removal_of_a_segment_during_a_cleaning_ends_it(is_removed: bool, remaining: int) -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()

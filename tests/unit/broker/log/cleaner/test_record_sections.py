@@ -102,18 +102,18 @@ def test_full_map_accepts_no_key_not_even_a_known_one() -> None:
     assert offsets.latest_offset == 3
 
 
+MALFORMED = {
+    "length above the batch": (0, 0x7E),
+    "negative length": (0, 0x01),
+    "length below the batch": (0, 0x0C),
+    "unterminated timestamp": (2, 0xFF),
+    "key length above the record": (4, 0x7E),
+    "unterminated key length": (4, 0xFE),
+}
+
+
 @pytest.mark.parametrize("compression", [NONE, GZIP])
-@pytest.mark.parametrize(
-    ("position", "byte"),
-    [
-        pytest.param(0, 0x7E, id="length above the batch"),
-        pytest.param(0, 0x01, id="negative length"),
-        pytest.param(0, 0x0C, id="length below the batch"),
-        pytest.param(2, 0xFF, id="unterminated timestamp"),
-        pytest.param(4, 0x7E, id="key length above the record"),
-        pytest.param(4, 0xFE, id="unterminated key length"),
-    ],
-)
+@pytest.mark.parametrize(("position", "byte"), MALFORMED.values(), ids=MALFORMED)
 def test_malformed_record_is_rejected(position: int, byte: int, compression: int) -> None:
     good = build_batch([Record(0, 0, b"k", b"v")])
     body = bytearray(good[HEADER_BYTES:])

@@ -85,29 +85,29 @@ def test_segments_of_an_open_transaction_are_not_cleanable() -> None:
     assert to_clean(log, NOW_MS).first_uncleanable_offset == 4
 
 
-@pytest.mark.parametrize(
-    ("lag_ms", "uncleanable"),
-    [
-        pytest.param(0, 4, id="no lag: all but the active segment"),
-        pytest.param(1, 4, id="all segments are older than the lag"),
-        pytest.param(25, 3, id="the last inactive segment is younger than the lag"),
-        pytest.param(1000, 0, id="all segments are younger than the lag"),
-    ],
-)
+COMPACTION_LAGS = {
+    "no lag: all but the active segment": (0, 4),
+    "all segments are older than the lag": (1, 4),
+    "the last inactive segment is younger than the lag": (25, 3),
+    "all segments are younger than the lag": (1000, 0),
+}
+
+
+@pytest.mark.parametrize(("lag_ms", "uncleanable"), COMPACTION_LAGS.values(), ids=COMPACTION_LAGS)
 def test_segments_younger_than_min_compaction_lag_are_not_cleanable(lag_ms: int, uncleanable: int) -> None:
     log = log_of(5, replace(COMPACTED, min_compaction_lag_ms=lag_ms))
     assert to_clean(log, NOW_MS + 50).first_uncleanable_offset == uncleanable
 
 
-@pytest.mark.parametrize(
-    ("ratio", "lag_ms", "is_due"),
-    [
-        pytest.param(0.4, 2**63 - 1, True, id="dirty ratio above min.cleanable.dirty.ratio"),
-        pytest.param(0.5, 2**63 - 1, False, id="dirty ratio equal to min.cleanable.dirty.ratio"),
-        pytest.param(1.0, 200, False, id="age of the oldest dirty batch equal to max.compaction.lag.ms"),
-        pytest.param(1.0, 199, True, id="age of the oldest dirty batch above max.compaction.lag.ms"),
-    ],
-)
+DUE = {
+    "dirty ratio above min.cleanable.dirty.ratio": (0.4, 2**63 - 1, True),
+    "dirty ratio equal to min.cleanable.dirty.ratio": (0.5, 2**63 - 1, False),
+    "age of the oldest dirty batch equal to max.compaction.lag.ms": (1.0, 200, False),
+    "age of the oldest dirty batch above max.compaction.lag.ms": (1.0, 199, True),
+}
+
+
+@pytest.mark.parametrize(("ratio", "lag_ms", "is_due"), DUE.values(), ids=DUE)
 def test_log_is_due_for_cleaning(ratio: float, lag_ms: int, is_due: bool) -> None:
     log = log_of(5)
     clean(log)
@@ -128,10 +128,10 @@ def test_compacted_log_with_the_highest_dirty_ratio_is_cleaned_first() -> None:
     assert filthiest([uncompacted], NOW_MS) is None
 
 
-@pytest.mark.parametrize(
-    "first_dirty_offset",
-    [pytest.param(1, id="before the log start offset"), pytest.param(100, id="beyond the log end offset")],
-)
+CHECKPOINTS = {"before the log start offset": 1, "beyond the log end offset": 100}
+
+
+@pytest.mark.parametrize("first_dirty_offset", CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_checkpoint_outside_the_log_makes_the_whole_log_dirty(first_dirty_offset: int) -> None:
     log = log_of(5)
     log.delete_records_before(2)

@@ -14,19 +14,18 @@ def marker(control_type: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    ("batch", "is_removed"),
-    [
-        pytest.param(marker(COMMIT), True, id="commit of a transaction without records"),
-        pytest.param(marker(ABORT), True, id="abort of a transaction without records"),
-        pytest.param(build_batch((), base_offset=1, control=True), True, id="batch of a removed marker"),
-        pytest.param(
-            build_batch((Record(1, 0, b"\0\0\0\2", b"", ()),), base_offset=1, control=True),
-            False,
-            id="control record of another type",
-        ),
-        pytest.param(build_batch((Record(1, 0, None, b"", ()),), base_offset=1), False, id="records"),
-    ],
-)
+CONTROL_BATCHES = {
+    "commit of a transaction without records": (marker(COMMIT), True),
+    "abort of a transaction without records": (marker(ABORT), True),
+    "batch of a removed marker": (build_batch((), base_offset=1, control=True), True),
+    "control record of another type": (
+        build_batch((Record(1, 0, b"\0\0\0\2", b"", ()),), base_offset=1, control=True),
+        False,
+    ),
+    "records": (build_batch((Record(1, 0, None, b"", ()),), base_offset=1), False),
+}
+
+
+@pytest.mark.parametrize(("batch", "is_removed"), CONTROL_BATCHES.values(), ids=CONTROL_BATCHES)
 def test_control_batches_without_use_are_removed(batch: bytes, is_removed: bool) -> None:
     assert CleanedTransactions([]).is_useless(read_header(batch), memoryview(batch)) == is_removed

@@ -37,17 +37,15 @@ def test_owner_can_adopt_the_cluster_id_of_the_directory(tmp_path: Path) -> None
     assert open_as(tmp_path, "default", adopts_cluster_id=True).cluster_id == "theirs"
 
 
-@pytest.mark.parametrize(
-    ("meta", "message"),
-    [
-        pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other", id="another cluster"),
-        pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7", id="another node"),
-        pytest.param(
-            "version=2\ncluster.id=mine\nnode.id=1\n", "unsupported version; expected 0 or 1, got 2", id="newer format"
-        ),
-        pytest.param("version=1\ncluster.id=\\u00\n", "meta.properties: ", id="malformed properties"),
-    ],
-)
+OTHER_BROKERS = {
+    "another cluster": ("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other"),
+    "another node": ("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7"),
+    "newer format": ("version=2\ncluster.id=mine\nnode.id=1\n", "unsupported version; expected 0 or 1, got 2"),
+    "malformed properties": ("version=1\ncluster.id=\\u00\n", "meta.properties: "),
+}
+
+
+@pytest.mark.parametrize(("meta", "message"), OTHER_BROKERS.values(), ids=OTHER_BROKERS)
 def test_directory_of_another_broker_is_rejected_with_a_one_line_error(tmp_path: Path, meta: str, message: str) -> None:
     (tmp_path / "meta.properties").write_text(meta)
     with pytest.raises(SluiceError) as raised:

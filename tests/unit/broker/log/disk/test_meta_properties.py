@@ -34,15 +34,15 @@ def test_meta_properties_use_the_java_properties_format(tmp_path: Path) -> None:
     assert read_meta_properties(str(path)) == {"version": "1", "node.id": "7"}
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        pytest.param(b"garbage", "no identity; expected broker.id", id="text"),
-        pytest.param(b"version=1\ncluster.id=ours\n", "no identity; expected node.id", id="no node id"),
-        pytest.param(b"\xff\xfe\0", "binary content; expected text, got byte 0 that is not UTF-8", id="binary"),
-        pytest.param(b"version=1\nnode.id=\\u12", "line 2: expected", id="incomplete escape"),
-    ],
-)
+DAMAGED = {
+    "text": (b"garbage", "no identity; expected broker.id"),
+    "no node id": (b"version=1\ncluster.id=ours\n", "no identity; expected node.id"),
+    "binary": (b"\xff\xfe\0", "binary content; expected text, got byte 0 that is not UTF-8"),
+    "incomplete escape": (b"version=1\nnode.id=\\u12", "line 2: expected"),
+}
+
+
+@pytest.mark.parametrize(("content", "problem"), DAMAGED.values(), ids=DAMAGED)
 def test_damaged_file_is_reported_with_the_problem(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "meta.properties").write_bytes(content)
     with pytest.raises(UnreadableFileError, match=problem) as raised:

@@ -40,15 +40,15 @@ def test_snapshot_round_trip(tmp_path: Path, wraps: bool) -> None:
     assert list(second.batches) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(lambda data: data[:5], "snapshot too short", id="truncated header"),
-        pytest.param(lambda data: b"\0\2" + data[2:], "unsupported version; expected 1, got 2", id="newer version"),
-        pytest.param(lambda data: data[:-1], "checksum mismatch", id="truncated at the end"),
-        pytest.param(lambda data: data[:20] + b"\xff" + data[21:], "checksum mismatch", id="modified byte"),
-    ],
-)
+UNREADABLE = {
+    "truncated header": (lambda data: data[:5], "snapshot too short"),
+    "newer version": (lambda data: b"\0\2" + data[2:], "unsupported version; expected 1, got 2"),
+    "truncated at the end": (lambda data: data[:-1], "checksum mismatch"),
+    "modified byte": (lambda data: data[:20] + b"\xff" + data[21:], "checksum mismatch"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_snapshot_raises_the_reason(tmp_path: Path, change: object, message: str) -> None:
     path = tmp_path / "snapshot"
     path.write_bytes(change(encode_snapshot([(7, entry())])))  # type: ignore[operator]

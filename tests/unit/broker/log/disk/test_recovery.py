@@ -282,24 +282,21 @@ def test_aborted_transactions_are_restored(log: PartitionLog, disk: Disk, restar
     assert disk.log().aborted_transactions(0, reopened.log_end_offset) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        pytest.param(".index", b"123", "expected a multiple of 8 bytes, got 3 bytes", id="an index of partial entries"),
-        pytest.param(
-            ".index",
-            b"\0\0\0\1\0\0\xff\xff",
-            "points past the end of the segment",
-            id="an index with positions beyond the segment",
-        ),
-        pytest.param(
-            ".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the previous one", id="an index out of order"
-        ),
-        pytest.param(".timeindex", b"1" * 13, "got 13 bytes", id="a time index of partial entries"),
-        pytest.param(".index", None, "missing file", id="a missing index"),
-        pytest.param(".timeindex", None, "missing file", id="a missing time index"),
-    ],
-)
+INVALID_INDEXES = {
+    "an index of partial entries": (".index", b"123", "expected a multiple of 8 bytes, got 3 bytes"),
+    "an index with positions beyond the segment": (
+        ".index",
+        b"\0\0\0\1\0\0\xff\xff",
+        "points past the end of the segment",
+    ),
+    "an index out of order": (".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the previous one"),
+    "a time index of partial entries": (".timeindex", b"1" * 13, "got 13 bytes"),
+    "a missing index": (".index", None, "missing file"),
+    "a missing time index": (".timeindex", None, "missing file"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), INVALID_INDEXES.values(), ids=INVALID_INDEXES)
 def test_invalid_index_is_rebuilt(
     log: PartitionLog, disk: Disk, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -34,11 +34,10 @@ def deleted(client: Client, topic: str) -> int:
     return code
 
 
-@pytest.mark.parametrize(
-    ("free_bytes", "reserved"),
-    [(2 * RESERVED_BYTES, True), (2 * RESERVED_BYTES - 1, False)],
-    ids=["twice the space", "less"],
-)
+FREE_SPACE = {"twice the space": (2 * RESERVED_BYTES, True), "less": (2 * RESERVED_BYTES - 1, False)}
+
+
+@pytest.mark.parametrize(("free_bytes", "reserved"), FREE_SPACE.values(), ids=FREE_SPACE)
 def test_space_is_reserved_if_there_is_twice_as_much(
     tmp_path: Path, free_bytes: int, reserved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

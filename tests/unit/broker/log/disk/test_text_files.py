@@ -34,16 +34,16 @@ def test_missing_checkpoint_is_empty(tmp_path: Path) -> None:
     assert read_offsets(str(tmp_path / "no")) == {}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param("", "not a checkpoint", id="empty file"),
-        pytest.param("1\n0\n", "unsupported version; expected 0, got 1", id="newer version"),
-        pytest.param("0\n2\na 0 1\n", "wrong number of entries; expected 2, got 1", id="missing entry"),
-        pytest.param("0\n1\na 0\n", "malformed line; expected TOPIC PARTITION OFFSET", id="missing field"),
-        pytest.param("0\n1\na 0 x\n", "malformed line; expected TOPIC PARTITION OFFSET", id="offset is not a number"),
-    ],
-)
+UNREADABLE = {
+    "empty file": ("", "not a checkpoint"),
+    "newer version": ("1\n0\n", "unsupported version; expected 0, got 1"),
+    "missing entry": ("0\n2\na 0 1\n", "wrong number of entries; expected 2, got 1"),
+    "missing field": ("0\n1\na 0\n", "malformed line; expected TOPIC PARTITION OFFSET"),
+    "offset is not a number": ("0\n1\na 0 x\n", "malformed line; expected TOPIC PARTITION OFFSET"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_checkpoint_raises_the_reason(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "checkpoint"
     path.write_text(content)

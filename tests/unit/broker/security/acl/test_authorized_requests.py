@@ -104,12 +104,9 @@ def test_operations_follow_the_acls_of_the_user(operations: Any, entries: list[A
     assert operations(alice(broker)) == expected
 
 
-@pytest.mark.parametrize(
-    ("request_", "version"),
-    [
-        pytest.param(MetadataRequest(topics=[]), 10, id="Metadata"),
-        pytest.param(DescribeClusterRequest(), 2, id="DescribeCluster"),
-    ],
-)
+WITHOUT_OPERATIONS = {"Metadata": (MetadataRequest(topics=[]), 10), "DescribeCluster": (DescribeClusterRequest(), 2)}
+
+
+@pytest.mark.parametrize(("request_", "version"), WITHOUT_OPERATIONS.values(), ids=WITHOUT_OPERATIONS)
 def test_operations_are_absent_unless_requested(request_: Message, version: int) -> None:
     assert alice(secured_broker()).call(request_, version).cluster_authorized_operations == NOT_REQUESTED

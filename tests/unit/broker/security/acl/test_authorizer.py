@@ -34,48 +34,41 @@ def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
 # -- examples ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("acls", "operation", "expected"),
-    [
-        pytest.param([], READ, False, id="no entry"),
-        pytest.param([acl(READ)], READ, True, id="matching entry"),
-        pytest.param([acl(ALL)], READ, True, id="all operations"),
-        pytest.param([acl(WRITE)], READ, False, id="other operation"),
-        pytest.param([acl(READ, GROUP)], READ, False, id="other resource type"),
-        pytest.param([acl(READ, name="u")], READ, False, id="other name"),
-        pytest.param([acl(READ, name="*")], READ, True, id="wildcard name"),
-        pytest.param([acl(READ, name="", pattern_type=PREFIXED)], READ, True, id="empty prefix"),
-        pytest.param([acl(READ, pattern_type=PREFIXED)], READ, True, id="prefix equal to the name"),
-        pytest.param([acl(READ, name="tt", pattern_type=PREFIXED)], READ, False, id="prefix longer than the name"),
-        pytest.param([acl(READ, name="*", pattern_type=PREFIXED)], READ, False, id="* as a prefix is not a wildcard"),
-        pytest.param([acl(READ, principal="User:*")], READ, True, id="wildcard principal"),
-        pytest.param([acl(READ, principal="Group:*")], READ, False, id="wildcard of another principal type"),
-        pytest.param([acl(READ, principal="User:ALICE")], READ, False, id="user names are case-sensitive"),
-        pytest.param([acl(READ, host=HOST)], READ, True, id="matching host"),
-        pytest.param([acl(READ, host="127.0.0.2")], READ, False, id="other host"),
-        pytest.param([acl(READ, host="127.3.0.0/8")], READ, True, id="range with the host"),
-        pytest.param([acl(READ, host="126.0.0.0/8")], READ, False, id="other range"),
-        pytest.param([acl(READ, host="::/0")], READ, False, id="range of the other family"),
-        pytest.param([acl(READ, host="127.0.0.0/x")], READ, False, id="no range"),
-        pytest.param(
-            [acl(READ), acl(READ, host="0.0.0.0/0", permission_type=DENY)], READ, False, id="DENY for a range"
-        ),
-        pytest.param([acl(ALL), acl(READ, permission_type=DENY)], READ, False, id="DENY takes precedence over ALLOW"),
-        pytest.param([acl(READ), acl(ALL, permission_type=DENY)], READ, False, id="DENY of all operations"),
-        pytest.param(
-            [acl(READ), acl(READ, name="*", principal="User:*", permission_type=DENY)],
-            READ,
-            False,
-            id="DENY for all principals",
-        ),
-        pytest.param(
-            [acl(READ), acl(READ, host="127.0.0.2", permission_type=DENY)], READ, True, id="DENY for another host"
-        ),
-        pytest.param(
-            [acl(WRITE, permission_type=DENY), acl(READ)], DESCRIBE, True, id="DENY implies no other operation"
-        ),
-    ],
-)
+ACLS = {
+    "no entry": ([], READ, False),
+    "matching entry": ([acl(READ)], READ, True),
+    "all operations": ([acl(ALL)], READ, True),
+    "other operation": ([acl(WRITE)], READ, False),
+    "other resource type": ([acl(READ, GROUP)], READ, False),
+    "other name": ([acl(READ, name="u")], READ, False),
+    "wildcard name": ([acl(READ, name="*")], READ, True),
+    "empty prefix": ([acl(READ, name="", pattern_type=PREFIXED)], READ, True),
+    "prefix equal to the name": ([acl(READ, pattern_type=PREFIXED)], READ, True),
+    "prefix longer than the name": ([acl(READ, name="tt", pattern_type=PREFIXED)], READ, False),
+    "* as a prefix is not a wildcard": ([acl(READ, name="*", pattern_type=PREFIXED)], READ, False),
+    "wildcard principal": ([acl(READ, principal="User:*")], READ, True),
+    "wildcard of another principal type": ([acl(READ, principal="Group:*")], READ, False),
+    "user names are case-sensitive": ([acl(READ, principal="User:ALICE")], READ, False),
+    "matching host": ([acl(READ, host=HOST)], READ, True),
+    "other host": ([acl(READ, host="127.0.0.2")], READ, False),
+    "range with the host": ([acl(READ, host="127.3.0.0/8")], READ, True),
+    "other range": ([acl(READ, host="126.0.0.0/8")], READ, False),
+    "range of the other family": ([acl(READ, host="::/0")], READ, False),
+    "no range": ([acl(READ, host="127.0.0.0/x")], READ, False),
+    "DENY for a range": ([acl(READ), acl(READ, host="0.0.0.0/0", permission_type=DENY)], READ, False),
+    "DENY takes precedence over ALLOW": ([acl(ALL), acl(READ, permission_type=DENY)], READ, False),
+    "DENY of all operations": ([acl(READ), acl(ALL, permission_type=DENY)], READ, False),
+    "DENY for all principals": (
+        [acl(READ), acl(READ, name="*", principal="User:*", permission_type=DENY)],
+        READ,
+        False,
+    ),
+    "DENY for another host": ([acl(READ), acl(READ, host="127.0.0.2", permission_type=DENY)], READ, True),
+    "DENY implies no other operation": ([acl(WRITE, permission_type=DENY), acl(READ)], DESCRIBE, True),
+}
+
+
+@pytest.mark.parametrize(("acls", "operation", "expected"), ACLS.values(), ids=ACLS)
 def test_acls_decide_for_a_user(acls: list[Acl], operation: AclOperation, expected: bool) -> None:
     assert authorizer(acls).decide(ALICE, HOST, operation, TOPIC, "t")[0] is expected
 
@@ -93,16 +86,16 @@ def test_operation_is_implied_by(operation: AclOperation, implied_by: set[AclOpe
     assert allowing == implied_by | {operation, ALL}
 
 
-@pytest.mark.parametrize(
-    ("acls", "name", "expected"),
-    [
-        pytest.param([], "t", True, id="no entry"),
-        pytest.param([acl(READ, name="u")], "t", True, id="entry for another name only"),
-        pytest.param([acl(READ, principal="User:bob")], "t", False, id="entry for another user"),
-        pytest.param([acl(READ, name="*", principal="User:bob")], "t", False, id="wildcard entry for another user"),
-        pytest.param([acl(READ, host="h", pattern_type=PREFIXED)], "tea", False, id="prefix entry for another host"),
-    ],
-)
+WITHOUT_ENTRIES = {
+    "no entry": ([], "t", True),
+    "entry for another name only": ([acl(READ, name="u")], "t", True),
+    "entry for another user": ([acl(READ, principal="User:bob")], "t", False),
+    "wildcard entry for another user": ([acl(READ, name="*", principal="User:bob")], "t", False),
+    "prefix entry for another host": ([acl(READ, host="h", pattern_type=PREFIXED)], "tea", False),
+}
+
+
+@pytest.mark.parametrize(("acls", "name", "expected"), WITHOUT_ENTRIES.values(), ids=WITHOUT_ENTRIES)
 def test_allow_everyone_applies_if_no_entry_matches_the_resource(acls: list[Acl], name: str, expected: bool) -> None:
     decision = authorizer(acls, "allow.everyone.if.no.acl.found=true").decide(ALICE, HOST, WRITE, TOPIC, name)
     assert decision[0] is expected

@@ -27,24 +27,20 @@ def test_modules_are_parsed(text: str, modules: list[LoginModule]) -> None:
     assert parse_jaas(text) == modules
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        pytest.param("  ", "no login module; expected MODULE", id="empty text"),
-        pytest.param("m", "line 1, column 2: expected a control flag: required, requisite", id="no control flag"),
-        pytest.param("m maybe;", "line 1, column 3: expected a control flag", id="unknown control flag"),
-        pytest.param("m required a;", "line 1, column 13: expected = after an option", id="no value"),
-        pytest.param("m required a=;", "line 1, column 14: expected the value of an option", id="empty value"),
-        pytest.param(
-            "m required a=b", "line 1, column 15: expected an option, or ; after the last one", id="no semicolon"
-        ),
-        pytest.param(
-            "m required\n a='b;", "line 2, column 4: expected a word, a closed string, = or ;", id="unclosed string"
-        ),
-        pytest.param("m required a=b & c=d;", "line 1, column 16: expected a word", id="unexpected character"),
-        pytest.param("= required;", "line 1, column 1: expected the name of a login module", id="no module name"),
-    ],
-)
+INVALID = {
+    "empty text": ("  ", "no login module; expected MODULE"),
+    "no control flag": ("m", "line 1, column 2: expected a control flag: required, requisite"),
+    "unknown control flag": ("m maybe;", "line 1, column 3: expected a control flag"),
+    "no value": ("m required a;", "line 1, column 13: expected = after an option"),
+    "empty value": ("m required a=;", "line 1, column 14: expected the value of an option"),
+    "no semicolon": ("m required a=b", "line 1, column 15: expected an option, or ; after the last one"),
+    "unclosed string": ("m required\n a='b;", "line 2, column 4: expected a word, a closed string, = or ;"),
+    "unexpected character": ("m required a=b & c=d;", "line 1, column 16: expected a word"),
+    "no module name": ("= required;", "line 1, column 1: expected the name of a login module"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), INVALID.values(), ids=INVALID)
 def test_invalid_config_is_rejected_with_its_position(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse_jaas(text)

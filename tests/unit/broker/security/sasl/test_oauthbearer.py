@@ -16,34 +16,33 @@ def mechanism(**options: str) -> OAuthBearerMechanism:
     return OAuthBearerMechanism(TokenValidator(options).validate, lambda: NOW_MS)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        pytest.param(bearer(GOOD), id="token"),
-        pytest.param(bearer(GOOD, "carol"), id="authorization id equal to the principal"),
-        pytest.param(bearer(GOOD, extensions="\x01logicalCluster=lkc-1\x01a=b"), id="extensions"),
-        pytest.param(bearer(GOOD).replace(b"Bearer", b"bEARER  "), id="scheme in other case, blanks"),
-    ],
-)
+VALID_MESSAGES = {
+    "token": bearer(GOOD),
+    "authorization id equal to the principal": bearer(GOOD, "carol"),
+    "extensions": bearer(GOOD, extensions="\x01logicalCluster=lkc-1\x01a=b"),
+    "scheme in other case, blanks": bearer(GOOD).replace(b"Bearer", b"bEARER  "),
+}
+
+
+@pytest.mark.parametrize("message", VALID_MESSAGES.values(), ids=VALID_MESSAGES)
 def test_valid_token_authenticates_until_it_expires(message: bytes) -> None:
     server = mechanism()
     assert server.evaluate(message) == b""
     assert (server.user, server.expires_at_ms) == ("carol", NOW_MS + 60_000)
 
 
-@pytest.mark.parametrize(
-    ("server", "compact", "error_message", "reason"),
-    [
-        pytest.param(mechanism(), EXPIRED, '{"status":"invalid_token"}', "invalid_token: expired (exp)", id="expired"),
-        pytest.param(
-            mechanism(unsecuredValidatorRequiredScope="a b"),
-            GOOD,
-            '{"status":"insufficient_scope", "scope":"[a, b]"}',
-            "insufficient_scope: a scope is missing (scope)",
-            id="missing scope",
-        ),
-    ],
-)
+INVALID_TOKENS = {
+    "expired": (mechanism(), EXPIRED, '{"status":"invalid_token"}', "invalid_token: expired (exp)"),
+    "missing scope": (
+        mechanism(unsecuredValidatorRequiredScope="a b"),
+        GOOD,
+        '{"status":"insufficient_scope", "scope":"[a, b]"}',
+        "insufficient_scope: a scope is missing (scope)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("server", "compact", "error_message", "reason"), INVALID_TOKENS.values(), ids=INVALID_TOKENS)
 def test_invalid_token_is_rejected_after_the_error_response(
     server: OAuthBearerMechanism, compact: str, error_message: str, reason: str
 ) -> None:
@@ -65,20 +64,18 @@ def test_other_authorization_id_is_rejected() -> None:
         mechanism().evaluate(bearer(GOOD, "bob"))
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        pytest.param(b"\x01", "Invalid OAUTHBEARER client first message", id="final message first"),
-        pytest.param(b"n,,\x01\x01", "'auth' not specified", id="no auth"),
-        pytest.param(b"n,,\x01auth=Bearer\x01\x01", "invalid 'auth' format", id="no token"),
-        pytest.param(b"n,,\x01auth=Basic abc\x01\x01", "Invalid scheme in OAUTHBEARER", id="other scheme"),
-        pytest.param(
-            b"y,,\x01auth=Bearer abc\x01\x01", "Invalid OAUTHBEARER client first message", id="channel binding"
-        ),
-        pytest.param(b"n,,\x01au1th=Bearer abc\x01\x01", "Invalid OAUTHBEARER client first message", id="invalid key"),
-        pytest.param(b"\xff", "Invalid OAUTHBEARER client first message", id="not UTF-8"),
-    ],
-)
+INVALID_MESSAGES = {
+    "final message first": (b"\x01", "Invalid OAUTHBEARER client first message"),
+    "no auth": (b"n,,\x01\x01", "'auth' not specified"),
+    "no token": (b"n,,\x01auth=Bearer\x01\x01", "invalid 'auth' format"),
+    "other scheme": (b"n,,\x01auth=Basic abc\x01\x01", "Invalid scheme in OAUTHBEARER"),
+    "channel binding": (b"y,,\x01auth=Bearer abc\x01\x01", "Invalid OAUTHBEARER client first message"),
+    "invalid key": (b"n,,\x01au1th=Bearer abc\x01\x01", "Invalid OAUTHBEARER client first message"),
+    "not UTF-8": (b"\xff", "Invalid OAUTHBEARER client first message"),
+}
+
+
+@pytest.mark.parametrize(("message", "reason"), INVALID_MESSAGES.values(), ids=INVALID_MESSAGES)
 def test_invalid_message_is_rejected_without_a_reason_for_the_client(message: bytes, reason: str) -> None:
     with pytest.raises(SaslError, match=reason) as raised:
         mechanism().evaluate(message)

@@ -61,18 +61,18 @@ def test_extensions_are_accepted_and_signed() -> None:
     assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
 
 
-@pytest.mark.parametrize(
-    ("first", "reason"),
-    [
-        pytest.param(b"n,,n=carol,r=abc", "Authentication failed: Invalid user credentials", id="unknown user"),
-        pytest.param(b"", "Invalid SCRAM client first message format", id="empty message"),
-        pytest.param(b"p=tls-unique,,n=alice,r=abc", "Invalid SCRAM client first message format", id="channel binding"),
-        pytest.param(b"n,,n=al=ice,r=abc", "Invalid SCRAM client first message format", id="unescaped name"),
-        pytest.param(b"n,,n=alice", "Invalid SCRAM client first message format", id="no nonce"),
-        pytest.param(b"n,,n=alice,r=", "Invalid SCRAM client first message format", id="empty nonce"),
-        pytest.param(b"n,,n=alice,r=\xff\xfe", "Invalid SCRAM client first message format", id="not UTF-8"),
-    ],
-)
+INVALID_FIRST = {
+    "unknown user": (b"n,,n=carol,r=abc", "Authentication failed: Invalid user credentials"),
+    "empty message": (b"", "Invalid SCRAM client first message format"),
+    "channel binding": (b"p=tls-unique,,n=alice,r=abc", "Invalid SCRAM client first message format"),
+    "unescaped name": (b"n,,n=al=ice,r=abc", "Invalid SCRAM client first message format"),
+    "no nonce": (b"n,,n=alice", "Invalid SCRAM client first message format"),
+    "empty nonce": (b"n,,n=alice,r=", "Invalid SCRAM client first message format"),
+    "not UTF-8": (b"n,,n=alice,r=\xff\xfe", "Invalid SCRAM client first message format"),
+}
+
+
+@pytest.mark.parametrize(("first", "reason"), INVALID_FIRST.values(), ids=INVALID_FIRST)
 def test_invalid_first_message_is_rejected_without_a_reason_for_the_client(first: bytes, reason: str) -> None:
     with pytest.raises(SaslError) as raised:
         mechanism().evaluate(first)
@@ -91,15 +91,15 @@ def test_too_few_iterations_are_rejected() -> None:
         ScramServerMechanism(SHA_512, credentials, new_nonce).evaluate(b"n,,n=alice,r=abc")
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        pytest.param((b"c=biws", b"c=b"), "Invalid SCRAM client final message format", id="invalid format"),
-        pytest.param((b",r=fyko", b",r=Fyko"), "Invalid client nonce in the final client message.", id="other nonce"),
-        pytest.param((b",p=", b",x=y,p="), "Invalid client credentials", id="unsigned extension"),
-        pytest.param((b"c=biws", b"c=eSws"), "Invalid client credentials", id="other channel binding"),
-    ],
-)
+INVALID_FINAL = {
+    "invalid format": ((b"c=biws", b"c=b"), "Invalid SCRAM client final message format"),
+    "other nonce": ((b",r=fyko", b",r=Fyko"), "Invalid client nonce in the final client message."),
+    "unsigned extension": ((b",p=", b",x=y,p="), "Invalid client credentials"),
+    "other channel binding": ((b"c=biws", b"c=eSws"), "Invalid client credentials"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), INVALID_FINAL.values(), ids=INVALID_FINAL)
 def test_invalid_final_message_is_rejected_without_a_reason_for_the_client(
     change: tuple[bytes, bytes], reason: str
 ) -> None:
@@ -110,9 +110,10 @@ def test_invalid_final_message_is_rejected_without_a_reason_for_the_client(
     assert (type(raised.value), raised.value.reason, server.user) == (SaslError, reason, None)
 
 
-@pytest.mark.parametrize(
-    "proof", [b"", b"AAAA", b64encode(bytes(64))], ids=["empty proof", "short proof", "long proof"]
-)
+PROOFS = {"empty proof": b"", "short proof": b"AAAA", "long proof": b64encode(bytes(64))}
+
+
+@pytest.mark.parametrize("proof", PROOFS.values(), ids=PROOFS)
 def test_proof_of_another_length_is_rejected(proof: bytes) -> None:
     client, server = ScramClient("sha256", "alice", "alice-secret"), mechanism()
     without_proof, _, _ = client.final(server.evaluate(client.first)).rpartition(b",p=")

@@ -35,21 +35,21 @@ def test_signed_token_is_accepted_until_it_expires(tmp_path: Path) -> None:
     assert (found.principal, found.expires_at_ms) == ("alice", (NOW_S + 60) * 1000)
 
 
-@pytest.mark.parametrize(
-    ("claims", "problem"),
-    [
-        pytest.param({"exp": NOW_S - 30}, "expired (exp)", id="expired by the clock skew"),
-        pytest.param({"iat": NOW_S + 31}, "issued in the future (iat)", id="issued later"),
-        pytest.param({"nbf": NOW_S + 31}, "not valid yet (nbf)", id="valid later"),
-        pytest.param({"aud": "other"}, "Audience doesn't match", id="other audience"),
-        pytest.param({"iss": "other"}, "Invalid issuer", id="other issuer"),
-        pytest.param({"exp": float("inf")}, "the claim exp is not a number", id="infinite expiration"),
-        pytest.param({"sub": "a" * 32768}, "the claim sub has 32768 bytes", id="long subject"),
-        pytest.param({"sub": " "}, "no principal name in the claim sub", id="blank subject"),
-        pytest.param({"scope": 1}, "the claim scope is not text or a list", id="scope of another type"),
-        pytest.param({"exp": None}, 'Token is missing the "exp" claim', id="no expiration"),
-    ],
-)
+INVALID_CLAIMS = {
+    "expired by the clock skew": ({"exp": NOW_S - 30}, "expired (exp)"),
+    "issued later": ({"iat": NOW_S + 31}, "issued in the future (iat)"),
+    "valid later": ({"nbf": NOW_S + 31}, "not valid yet (nbf)"),
+    "other audience": ({"aud": "other"}, "Audience doesn't match"),
+    "other issuer": ({"iss": "other"}, "Invalid issuer"),
+    "infinite expiration": ({"exp": float("inf")}, "the claim exp is not a number"),
+    "long subject": ({"sub": "a" * 32768}, "the claim sub has 32768 bytes"),
+    "blank subject": ({"sub": " "}, "no principal name in the claim sub"),
+    "scope of another type": ({"scope": 1}, "the claim scope is not text or a list"),
+    "no expiration": ({"exp": None}, 'Token is missing the "exp" claim'),
+}
+
+
+@pytest.mark.parametrize(("claims", "problem"), INVALID_CLAIMS.values(), ids=INVALID_CLAIMS)
 def test_token_with_invalid_claims_is_rejected(tmp_path: Path, claims: dict[str, Any], problem: str) -> None:
     with pytest.raises(IllegalTokenError, match=f"^{re.escape(problem)}"):
         validator(ISSUER, tmp_path / "jwks").validate(ISSUER.token("alice", **(TIMES | claims)), NOW_S * 1000)
@@ -66,17 +66,15 @@ def test_claims_within_the_clock_skew_are_accepted(tmp_path: Path) -> None:
     assert validator(ISSUER, tmp_path / "jwks").validate(ISSUER.token("alice", **near), NOW_S * 1000)
 
 
-@pytest.mark.parametrize(
-    ("compact", "problem"),
-    [
-        pytest.param(TokenIssuer().token("alice", **TIMES), "Signature verification failed", id="another key"),
-        pytest.param(
-            TokenIssuer(key_id="2").token("alice", **TIMES), "signed with an unknown key (kid)", id="unknown key id"
-        ),
-        pytest.param(unsecured({"sub": "alice", **TIMES}), "The specified alg value is not allowed", id="unsecured"),
-        pytest.param("x", "Not enough segments", id="no token"),
-    ],
-)
+OTHER_SIGNERS = {
+    "another key": (TokenIssuer().token("alice", **TIMES), "Signature verification failed"),
+    "unknown key id": (TokenIssuer(key_id="2").token("alice", **TIMES), "signed with an unknown key (kid)"),
+    "unsecured": (unsecured({"sub": "alice", **TIMES}), "The specified alg value is not allowed"),
+    "no token": ("x", "Not enough segments"),
+}
+
+
+@pytest.mark.parametrize(("compact", "problem"), OTHER_SIGNERS.values(), ids=OTHER_SIGNERS)
 def test_token_of_another_signer_is_rejected(tmp_path: Path, compact: str, problem: str) -> None:
     with pytest.raises(IllegalTokenError, match=f"^{re.escape(problem)}"):
         validator(ISSUER, tmp_path / "jwks").validate(compact, NOW_S * 1000)

@@ -48,28 +48,26 @@ def test_valid_token_returns_user_and_expiration(
     assert validate(claims, **options) == expected
 
 
-@pytest.mark.parametrize(
-    ("claims", "reason"),
-    [
-        pytest.param({"exp": NOW_S + 1}, "no principal name in the claim sub", id="no name"),
-        pytest.param(GOOD | {"sub": " "}, "no principal name in the claim sub", id="blank name"),
-        pytest.param(GOOD | {"sub": 7}, "no principal name in the claim sub", id="numeric name"),
-        pytest.param(GOOD | {"sub": "\ud800"}, "the claim sub is not valid Unicode", id="name with a lone surrogate"),
-        pytest.param(
-            GOOD | {"sub": "é" * 16384}, "the claim sub has 32768 bytes; expected at most 32767", id="long name"
-        ),
-        pytest.param({"sub": "c"}, "no expiration time in the claim exp", id="no expiration"),
-        pytest.param(GOOD | {"exp": "soon"}, "the claim exp is not a number", id="text as time"),
-        pytest.param(GOOD | {"iat": True}, "the claim iat is not a number", id="boolean as time"),
-        pytest.param(GOOD | {"exp": float("nan")}, "the claim exp is not a number", id="not a number"),
-        pytest.param(GOOD | {"exp": float("inf")}, "the claim exp is not a number", id="infinite expiration"),
-        pytest.param(GOOD | {"exp": 10**400}, "the claim exp is not a number", id="integer that is too large"),
-        pytest.param(GOOD | {"iat": NOW_S + 1}, "issued in the future (iat)", id="issued in the future"),
-        pytest.param(GOOD | {"exp": NOW_S}, "expired (exp)", id="expires now"),
-        pytest.param(GOOD | {"iat": NOW_S, "exp": NOW_S - 0.0001}, "expired (exp)", id="expiration is checked first"),
-        pytest.param(GOOD | {"scope": 5}, "the claim scope is a number", id="numeric scope"),
-    ],
-)
+INVALID_CLAIMS = {
+    "no name": ({"exp": NOW_S + 1}, "no principal name in the claim sub"),
+    "blank name": (GOOD | {"sub": " "}, "no principal name in the claim sub"),
+    "numeric name": (GOOD | {"sub": 7}, "no principal name in the claim sub"),
+    "name with a lone surrogate": (GOOD | {"sub": "\ud800"}, "the claim sub is not valid Unicode"),
+    "long name": (GOOD | {"sub": "é" * 16384}, "the claim sub has 32768 bytes; expected at most 32767"),
+    "no expiration": ({"sub": "c"}, "no expiration time in the claim exp"),
+    "text as time": (GOOD | {"exp": "soon"}, "the claim exp is not a number"),
+    "boolean as time": (GOOD | {"iat": True}, "the claim iat is not a number"),
+    "not a number": (GOOD | {"exp": float("nan")}, "the claim exp is not a number"),
+    "infinite expiration": (GOOD | {"exp": float("inf")}, "the claim exp is not a number"),
+    "integer that is too large": (GOOD | {"exp": 10**400}, "the claim exp is not a number"),
+    "issued in the future": (GOOD | {"iat": NOW_S + 1}, "issued in the future (iat)"),
+    "expires now": (GOOD | {"exp": NOW_S}, "expired (exp)"),
+    "expiration is checked first": (GOOD | {"iat": NOW_S, "exp": NOW_S - 0.0001}, "expired (exp)"),
+    "numeric scope": (GOOD | {"scope": 5}, "the claim scope is a number"),
+}
+
+
+@pytest.mark.parametrize(("claims", "reason"), INVALID_CLAIMS.values(), ids=INVALID_CLAIMS)
 def test_invalid_claim_is_rejected(claims: dict[str, Any], reason: str) -> None:
     with pytest.raises(IllegalTokenError) as raised:
         validate(claims)
@@ -90,43 +88,43 @@ def test_token_that_expired_before_its_issue_is_rejected_despite_clock_skew() ->
         validate({"sub": "c", "iat": NOW_S, "exp": NOW_S}, AllowableClockSkewMs="1000")
 
 
-@pytest.mark.parametrize(
-    "scope", [None, "a", ["b"], "a b", []], ids=["none", "one of two", "list", "text", "empty list"]
-)
+MISSING_SCOPES = {"none": None, "one of two": "a", "list": ["b"], "text": "a b", "empty list": []}
+
+
+@pytest.mark.parametrize("scope", MISSING_SCOPES.values(), ids=MISSING_SCOPES)
 def test_missing_scope_is_reported(scope: object) -> None:
     with pytest.raises(IllegalTokenError) as raised:
         validate(GOOD | ({} if scope is None else {"scope": scope}), RequiredScope="a  b")
     assert raised.value.scope == "[a, b]"
 
 
-@pytest.mark.parametrize(
-    ("compact", "reason"),
-    [
-        pytest.param("abc", "expected three parts", id="one part"),
-        pytest.param("e30..", "expected three parts", id="empty part"),
-        pytest.param("e30.e30.e30.", "expected three parts", id="four parts"),
-        pytest.param("!.e30.", "expected JSON in base64url", id="not base64"),
-        pytest.param("e30.YQ.", "expected JSON in base64url", id="not JSON"),
-        pytest.param(base64.urlsafe_b64encode(b"[" * 100_000).decode() + ".e30.", "expected JSON", id="deep JSON"),
-        pytest.param("W10.e30.", "got another algorithm", id="list as header"),
-        pytest.param(token(GOOD, {"alg": "HS256"}), "got another algorithm", id="other algorithm"),
-        pytest.param(token(GOOD) + "c2ln", "got one with a signature", id="signature"),
-    ],
-)
+MALFORMED = {
+    "one part": ("abc", "expected three parts"),
+    "empty part": ("e30..", "expected three parts"),
+    "four parts": ("e30.e30.e30.", "expected three parts"),
+    "not base64": ("!.e30.", "expected JSON in base64url"),
+    "not JSON": ("e30.YQ.", "expected JSON in base64url"),
+    "deep JSON": (base64.urlsafe_b64encode(b"[" * 100_000).decode() + ".e30.", "expected JSON"),
+    "list as header": ("W10.e30.", "got another algorithm"),
+    "other algorithm": (token(GOOD, {"alg": "HS256"}), "got another algorithm"),
+    "signature": (token(GOOD) + "c2ln", "got one with a signature"),
+}
+
+
+@pytest.mark.parametrize(("compact", "reason"), MALFORMED.values(), ids=MALFORMED)
 def test_malformed_token_is_rejected(compact: str, reason: str) -> None:
     with pytest.raises(IllegalTokenError, match=reason):
         TokenValidator({}).validate(compact, NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("AllowableClockSkewMs", "-1", "expected milliseconds of at least 0"),
-        ("AllowableClockSkewMs", "soon", "expected milliseconds of at least 0"),
-        ("RequiredScope", 'a "b"', 'invalid scope "b"'),
-    ],
-    ids=["negative skew", "skew not a number", "invalid scope"],
-)
+INVALID_OPTIONS = {
+    "negative skew": ("AllowableClockSkewMs", "-1", "expected milliseconds of at least 0"),
+    "skew not a number": ("AllowableClockSkewMs", "soon", "expected milliseconds of at least 0"),
+    "invalid scope": ("RequiredScope", 'a "b"', 'invalid scope "b"'),
+}
+
+
+@pytest.mark.parametrize(("option", "value", "problem"), INVALID_OPTIONS.values(), ids=INVALID_OPTIONS)
 def test_invalid_option_is_rejected(option: str, value: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^unsecuredValidator{option}: {problem}"):
         TokenValidator({f"unsecuredValidator{option}": value})

@@ -61,28 +61,24 @@ def test_client_auth_sets_the_verify_mode(auth: str, mode: ssl.VerifyMode) -> No
     assert context(*FILES.broker_overrides, authorities, client_auth=auth).verify_mode is mode
 
 
-@pytest.mark.parametrize(
-    ("suites", "versions", "names"),
-    [
-        pytest.param(
-            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-            ("TLSv1_2", "TLSv1_2"),
-            {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
-            id="Java names of TLS 1.2 suites disable TLS 1.3",
-        ),
-        pytest.param("AES256-SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="OpenSSL name"),
-        pytest.param(
-            "TLS_RSA_WITH_AES_256_CBC_SHA256",
-            ("TLSv1_2", "TLSv1_2"),
-            {"AES256-SHA256"},
-            id="Java name with another OpenSSL name",
-        ),
-        pytest.param("TLS_AES_128_GCM_SHA256", ("TLSv1_3", "TLSv1_3"), set(), id="only TLS 1.3"),
-        pytest.param(
-            "TLS_AES_128_GCM_SHA256,AES256-SHA256", ("TLSv1_2", "TLSv1_3"), {"AES256-SHA256"}, id="both versions"
-        ),
-    ],
-)
+CIPHER_SUITES = {
+    "Java names of TLS 1.2 suites disable TLS 1.3": (
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        ("TLSv1_2", "TLSv1_2"),
+        {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
+    ),
+    "OpenSSL name": ("AES256-SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}),
+    "Java name with another OpenSSL name": (
+        "TLS_RSA_WITH_AES_256_CBC_SHA256",
+        ("TLSv1_2", "TLSv1_2"),
+        {"AES256-SHA256"},
+    ),
+    "only TLS 1.3": ("TLS_AES_128_GCM_SHA256", ("TLSv1_3", "TLSv1_3"), set()),
+    "both versions": ("TLS_AES_128_GCM_SHA256,AES256-SHA256", ("TLSv1_2", "TLSv1_3"), {"AES256-SHA256"}),
+}
+
+
+@pytest.mark.parametrize(("suites", "versions", "names"), CIPHER_SUITES.values(), ids=CIPHER_SUITES)
 def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, str], names: set[str]) -> None:
     server = context(*FILES.broker_overrides, f"ssl.cipher.suites={suites}")
     assert (server.minimum_version.name, server.maximum_version.name) == versions

@@ -37,14 +37,14 @@ def command(probe: str, journal: Journal, settings: dict[str, float | str | bool
     return [observed(probe, journal.events, settings=settings or SETTINGS, is_command=True)]
 
 
-@pytest.mark.parametrize(
-    ("records", "state", "why"),
-    [
-        pytest.param(UNIQUE, PASS, "resends none of 20 batches after a non-retriable error", id="different content"),
-        pytest.param(EQUAL, INCONCLUSIVE, EQUAL_RECORDS, id="equal content"),
-        pytest.param(UNKNOWN, INCONCLUSIVE, NO_HASHES, id="unknown content"),
-    ],
-)
+EQUAL_SIZES = {
+    "different content": (UNIQUE, PASS, "resends none of 20 batches after a non-retriable error"),
+    "equal content": (EQUAL, INCONCLUSIVE, EQUAL_RECORDS),
+    "unknown content": (UNKNOWN, INCONCLUSIVE, NO_HASHES),
+}
+
+
+@pytest.mark.parametrize(("records", "state", "why"), EQUAL_SIZES.values(), ids=EQUAL_SIZES)
 def test_new_batches_of_equal_size_are_not_retries_with(
     records: Callable[[int], Sequence[str]], state: State, why: str
 ) -> None:
@@ -103,16 +103,16 @@ def calls(statement: str, probe: str, api: str, waits: Sequence[float]) -> Verdi
     return judge(statement, command(probe, journal, KAFKAJS))
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([300, 610, 1190, 2420, 4800, 20, 300, 590, 1230], PASS, id="a new call after five retries"),
-        pytest.param([300, 610, 1190, 2420, 300, 590, 1230], INCONCLUSIVE, id="a call whose begin is not seen"),
-        pytest.param([20, 310, 20, 20, 590, 20, 1200, 20], INCONCLUSIVE, id="several calls at once"),
-        pytest.param([300, 610, 1190, 9000, 300, 600], PASS, id="a pause of the application"),
-        pytest.param([300] * 8, DEVIATES, id="one call with constant waits"),
-    ],
-)
+METADATA_REQUESTS = {
+    "a new call after five retries": ([300, 610, 1190, 2420, 4800, 20, 300, 590, 1230], PASS),
+    "a call whose begin is not seen": ([300, 610, 1190, 2420, 300, 590, 1230], INCONCLUSIVE),
+    "several calls at once": ([20, 310, 20, 20, 590, 20, 1200, 20], INCONCLUSIVE),
+    "a pause of the application": ([300, 610, 1190, 9000, 300, 600], PASS),
+    "one call with constant waits": ([300] * 8, DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), METADATA_REQUESTS.values(), ids=METADATA_REQUESTS)
 def test_metadata_requests_of(waits: Sequence[float], state: State) -> None:
     verdict = calls("KIP-580/8", "metadata-unknown-topic", "Metadata", waits)
     assert verdict.state is state, verdict.why
@@ -141,16 +141,14 @@ def bursts(journal: Journal) -> None:
             journal.batch(at_ms, answered_ms, records=[f"{burst}.{number}"], throttle_ms=THROTTLED_MS)
 
 
-@pytest.mark.parametrize(
-    ("late_ms", "fault_until_ms", "state"),
-    [
-        pytest.param([], 99_000, PASS, id="in bursts"),
-        pytest.param(
-            [15_777], 15_776, PASS, id="in bursts, and read when the fault ends and the connection is unmuted"
-        ),
-        pytest.param([16_600, 17_000], 99_000, DEVIATES, id="alone, in the middle of a throttle"),
-    ],
-)
+SENDING = {
+    "in bursts": ([], 99_000, PASS),
+    "in bursts, and read when the fault ends and the connection is unmuted": ([15_777], 15_776, PASS),
+    "alone, in the middle of a throttle": ([16_600, 17_000], 99_000, DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("late_ms", "fault_until_ms", "state"), SENDING.values(), ids=SENDING)
 def test_requests_are_sent(late_ms: Sequence[float], fault_until_ms: float, state: State) -> None:
     journal = Journal()
     bursts(journal)
@@ -161,14 +159,14 @@ def test_requests_are_sent(late_ms: Sequence[float], fault_until_ms: float, stat
     assert verdict.state is state, verdict.why
 
 
-@pytest.mark.parametrize(
-    ("wait_ms", "state"),
-    [
-        pytest.param(2, DEVIATES, id="at once"),
-        pytest.param(20, INCONCLUSIVE, id="as an application may call"),
-        pytest.param(100, DEVIATES, id="after the base"),
-    ],
-)
+METADATA_AGAIN = {
+    "at once": (2, DEVIATES),
+    "as an application may call": (20, INCONCLUSIVE),
+    "after the base": (100, DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("wait_ms", "state"), METADATA_AGAIN.values(), ids=METADATA_AGAIN)
 def test_metadata_is_requested_again(wait_ms: float, state: State) -> None:
     journal = Journal()
     for number in range(40):

@@ -110,13 +110,13 @@ def test_cap_before_jitter_is_in_the_middle_of_the_observed_waits() -> None:
     assert found.cap_ms == pytest.approx(1000, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("capped", "cap_ms"),
-    [
-        pytest.param(9, 800, id="a fifth of many waits are equal: that is the cap"),
-        pytest.param(5, 720, id="fewer equal waits may be chance: the cap is in the middle"),
-    ],
-)
+CAPS = {
+    "a fifth of many waits are equal: that is the cap": (9, 800),
+    "fewer equal waits may be chance: the cap is in the middle": (5, 720),
+}
+
+
+@pytest.mark.parametrize(("capped", "cap_ms"), CAPS.values(), ids=CAPS)
 def test_cap_that_draws_rarely_reach(capped: int, cap_ms: float) -> None:
     others = 32 - capped
     draws = [800.0] * capped + [640 + 158 * number / others for number in range(others)]

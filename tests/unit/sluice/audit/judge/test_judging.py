@@ -38,15 +38,14 @@ def test_series_has_the_band_of_each_wait() -> None:
     assert all(low <= wait <= high for low, wait, high in zip(series.low_ms, RIGHT, series.high_ms, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("kips", "before", "sort"),
-    [
-        (["KIP-144"], [], Sort.VIOLATES_ITS_DOCUMENTATION),
-        ([], ["KIP-144"], Sort.PREDATES_KIP),
-        ([], [], Sort.DIFFERS_FROM_KIP),
-    ],
-    ids=["it claims to implement the KIP", "it is older than the KIP", "it makes no claim"],
-)
+DEVIATIONS = {
+    "it claims to implement the KIP": (["KIP-144"], [], Sort.VIOLATES_ITS_DOCUMENTATION),
+    "it is older than the KIP": ([], ["KIP-144"], Sort.PREDATES_KIP),
+    "it makes no claim": ([], [], Sort.DIFFERS_FROM_KIP),
+}
+
+
+@pytest.mark.parametrize(("kips", "before", "sort"), DEVIATIONS.values(), ids=DEVIATIONS)
 def test_deviation_is_classified_by_the_violated_claim(kips: list[str], before: list[str], sort: Sort) -> None:
     run = observed("reconnect-closed", closed_connections(CONSTANT).events, kips=kips, before=before)
     assert judge("KIP-144/1", [run]).sort is sort

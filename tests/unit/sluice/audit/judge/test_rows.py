@@ -121,14 +121,14 @@ def test_rejoining_member_may_send_heartbeats_that_fail() -> None:
     assert is_judged(one, failing(one, (20, (27,))))
 
 
-@pytest.mark.parametrize(
-    ("failed_ms", "state"),
-    [
-        pytest.param(None, DEVIATES, id="while its records are produced"),
-        pytest.param(100.0, DEVIATES, id="while other records fail"),
-        pytest.param(20.0, INCONCLUSIVE, id="just after another failure each time"),
-    ],
-)
+LOST_REQUESTS = {
+    "while its records are produced": (None, DEVIATES),
+    "while other records fail": (100.0, DEVIATES),
+    "just after another failure each time": (20.0, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("failed_ms", "state"), LOST_REQUESTS.values(), ids=LOST_REQUESTS)
 def test_lost_request_is_sent_again(failed_ms: float | None, state: State) -> None:
     """As by Kafka's client, which keeps what it knows of the topic when a connection is lost."""
     journal = Journal()
@@ -158,14 +158,10 @@ def other_topic(journal: Journal, api: str, at_ms: float, errors: tuple[int, ...
     journal.request(api, at_ms, at_ms + 1, errors=errors, partitions=OTHER_TOPIC)
 
 
-@pytest.mark.parametrize(
-    "add_work",
-    [
-        pytest.param(other_client, id="another client"),
-        pytest.param(in_flight, id="requests in flight"),
-        pytest.param(other_topic, id="another topic"),
-    ],
-)
+OTHER_WORK = {"another client": other_client, "requests in flight": in_flight, "another topic": other_topic}
+
+
+@pytest.mark.parametrize("add_work", OTHER_WORK.values(), ids=OTHER_WORK)
 def test_row_continues_despite_the_work_of(add_work: Add) -> None:
     one = OPERATIONS[0]
     assert is_judged(one, failing(one, (BEFORE_MS, ()), add_work=add_work))
@@ -190,17 +186,17 @@ def test_other_rhythm_of_successful_requests_changes_nothing(one: Operation) -> 
     assert is_judged(one, journal)
 
 
-@pytest.mark.parametrize(
-    ("statement", "pause_ms", "state"),
-    [
-        pytest.param("KIP-144/1", 2000, INCONCLUSIVE, id="KIP-144/1, as often as the application sends"),
-        pytest.param("KIP-144/2", 2000, INCONCLUSIVE, id="KIP-144/2, as often as the application sends"),
-        pytest.param("KIP-144/9", 2000, INCONCLUSIVE, id="KIP-144/9, as often as the application sends"),
-        pytest.param("KIP-144/1", 300, DEVIATES, id="KIP-144/1, less often"),
-        pytest.param("KIP-144/2", 300, DEVIATES, id="KIP-144/2, less often"),
-        pytest.param("KIP-144/9", 300, DEVIATES, id="KIP-144/9, less often"),
-    ],
-)
+CONNECTS = {
+    "KIP-144/1, as often as the application sends": ("KIP-144/1", 2000, INCONCLUSIVE),
+    "KIP-144/2, as often as the application sends": ("KIP-144/2", 2000, INCONCLUSIVE),
+    "KIP-144/9, as often as the application sends": ("KIP-144/9", 2000, INCONCLUSIVE),
+    "KIP-144/1, less often": ("KIP-144/1", 300, DEVIATES),
+    "KIP-144/2, less often": ("KIP-144/2", 300, DEVIATES),
+    "KIP-144/9, less often": ("KIP-144/9", 300, DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("statement", "pause_ms", "state"), CONNECTS.values(), ids=CONNECTS)
 def test_client_connects(statement: str, pause_ms: float, state: State) -> None:
     """A client that connects when its application sends, every two seconds."""
     journal = Journal()

@@ -44,40 +44,40 @@ def test_few_draws_per_connection_whose_medians_differ_much_pass() -> None:
     assert judge("KIP-144/9", runs).state is PASS
 
 
-@pytest.mark.parametrize(
-    ("factors", "state"),
-    [
-        pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
-        pytest.param(evenly(1, 1), DEVIATES, id="none"),
-        pytest.param(evenly(0.97, 1.03), DEVIATES, id="little enough to be scheduling"),
-        pytest.param(evenly(0.92, 1.08, 5), INCONCLUSIVE, id="8 percent of few waits"),
-        pytest.param(evenly(0.92, 1.08), DEVIATES, id="8 percent of many waits"),
-        pytest.param(evenly(0.5, 1.5), DEVIATES, id="half of the range"),
-        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent in only two runs"),
-        pytest.param([*evenly(0.82, 1.18, 10), 1.35, 1.35, 1.35], INCONCLUSIVE, id="20 percent and a few late"),
-        pytest.param(evenly(0.75, 1.5), DEVIATES, id="25 percent less to 50 percent more"),
-    ],
-)
+ONE_DRAW = {
+    "20 percent to both sides": (evenly(0.8, 1.2), PASS),
+    "none": (evenly(1, 1), DEVIATES),
+    "little enough to be scheduling": (evenly(0.97, 1.03), DEVIATES),
+    "8 percent of few waits": (evenly(0.92, 1.08, 5), INCONCLUSIVE),
+    "8 percent of many waits": (evenly(0.92, 1.08), DEVIATES),
+    "half of the range": (evenly(0.5, 1.5), DEVIATES),
+    "20 percent in only two runs": (evenly(0.8, 1.2, 2), INCONCLUSIVE),
+    "20 percent and a few late": ([*evenly(0.82, 1.18, 10), 1.35, 1.35, 1.35], INCONCLUSIVE),
+    "25 percent less to 50 percent more": (evenly(0.75, 1.5), DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("factors", "state"), ONE_DRAW.values(), ids=ONE_DRAW)
 def test_one_draw_per_connection(factors: list[float], state: State) -> None:
     """KIP-144/9."""
     assert judge("KIP-144/9", drawn_once(factors)).state is state
 
 
-@pytest.mark.parametrize(
-    ("factors", "state"),
-    [
-        pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
-        pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, as left by repeated draws"),
-        pytest.param(evenly(1, 1), DEVIATES, id="none"),
-        pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent: inconclusive"),
-        pytest.param([0.9, 0.93, *evenly(0.97, 1.02, 11)], PASS, id="6 percent, of waits that are shorter than most"),
-        pytest.param([1.1, 1.07, *evenly(0.98, 1.03, 11)], INCONCLUSIVE, id="5 percent, of waits that may be late"),
-        pytest.param(evenly(0.97, 1.03, 5), INCONCLUSIVE, id="3 percent of few waits, possibly chance"),
-        pytest.param(evenly(0.97, 1.03), DEVIATES, id="3 percent of many waits"),
-        pytest.param(evenly(0.99, 1.01, 5), DEVIATES, id="1 percent, also of few waits"),
-        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent in only two runs"),
-    ],
-)
+REPEATED_DRAWS = {
+    "20 percent to both sides": (evenly(0.8, 1.2), PASS),
+    "the upper half, as left by repeated draws": (evenly(1.0, 1.2), PASS),
+    "none": (evenly(1, 1), DEVIATES),
+    "6 percent: inconclusive": (evenly(0.94, 1.06), INCONCLUSIVE),
+    "6 percent, of waits that are shorter than most": ([0.9, 0.93, *evenly(0.97, 1.02, 11)], PASS),
+    "5 percent, of waits that may be late": ([1.1, 1.07, *evenly(0.98, 1.03, 11)], INCONCLUSIVE),
+    "3 percent of few waits, possibly chance": (evenly(0.97, 1.03, 5), INCONCLUSIVE),
+    "3 percent of many waits": (evenly(0.97, 1.03), DEVIATES),
+    "1 percent, also of few waits": (evenly(0.99, 1.01, 5), DEVIATES),
+    "20 percent in only two runs": (evenly(0.8, 1.2, 2), INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("factors", "state"), REPEATED_DRAWS.values(), ids=REPEATED_DRAWS)
 def test_draws_of_a_batch_may_repeat(factors: list[float], state: State) -> None:
     """KIP-580/16."""
     assert judge("KIP-580/16", retrying(factors)).state is state

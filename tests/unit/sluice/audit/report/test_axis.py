@@ -27,15 +27,14 @@ def test_outside_values_are_clamped_to_the_edge() -> None:
     assert (axis.at(-4.0), axis.at(1e9)) == (0, 100)
 
 
-@pytest.mark.parametrize(
-    ("axis", "ticks"),
-    [
-        (Axis(0, 1080, 0, 1, is_log=False), [0, 200, 400, 600, 800, 1000]),
-        (Axis(0.5, 7.5, 0, 1, is_log=False), [2, 4, 6]),
-        (Axis(50, 1200, 0, 1, is_log=True), [50, 100, 200, 500, 1000]),
-        (Axis(1, 1_000_000, 0, 1, is_log=True), [1, 100, 10_000, 1_000_000]),
-    ],
-    ids=["hundreds", "few", "one magnitude", "many magnitudes"],
-)
+AXES = {
+    "hundreds": (Axis(0, 1080, 0, 1, is_log=False), [0, 200, 400, 600, 800, 1000]),
+    "few": (Axis(0.5, 7.5, 0, 1, is_log=False), [2, 4, 6]),
+    "one magnitude": (Axis(50, 1200, 0, 1, is_log=True), [50, 100, 200, 500, 1000]),
+    "many magnitudes": (Axis(1, 1_000_000, 0, 1, is_log=True), [1, 100, 10_000, 1_000_000]),
+}
+
+
+@pytest.mark.parametrize(("axis", "ticks"), AXES.values(), ids=AXES)
 def test_ticks_are_round_and_few(axis: Axis, ticks: list[float]) -> None:
     assert axis.ticks() == pytest.approx(ticks)

@@ -39,16 +39,19 @@ def storm(what: str, count: int, probe: str) -> Finding:
 STORM = storm("connections", 412, "reconnect-closed")
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "findings", "sentence"),
-    [
-        ([DIFFERS, PASSES], [], "Deviates from 1 of 2 decided statements."),
-        ([DIFFERS, UNSET], [STORM], "Storm of connections. Deviates from 1 of 1 decided statement; 1 is not decided."),
-        ([PASSES, UNSET, UNSEEN], [], "Passes 1 decided statement; 2 are not decided."),
-        ([UNSET], [], "No statement was decided."),
-    ],
-    ids=["a deviation", "a deviation and a finding", "no deviation", "nothing decided"],
-)
+SENTENCES = {
+    "a deviation": ([DIFFERS, PASSES], [], "Deviates from 1 of 2 decided statements."),
+    "a deviation and a finding": (
+        [DIFFERS, UNSET],
+        [STORM],
+        "Storm of connections. Deviates from 1 of 1 decided statement; 1 is not decided.",
+    ),
+    "no deviation": ([PASSES, UNSET, UNSEEN], [], "Passes 1 decided statement; 2 are not decided."),
+    "nothing decided": ([UNSET], [], "No statement was decided."),
+}
+
+
+@pytest.mark.parametrize(("verdicts", "findings", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence(verdicts: list[Verdict], findings: list[Finding], sentence: str) -> None:
     assert overview(subject("app", "1", *verdicts, findings=findings)).sentence == sentence
 
@@ -117,15 +120,14 @@ def test_undecided_verdicts_are_counted_in_one_line_each() -> None:
     assert (overview(subject("app", "1", PASSES)).undecided_line, found.passes) == ("", [])
 
 
-@pytest.mark.parametrize(
-    ("reset", "is_shared", "words"),
-    [
-        (None, None, ""),
-        (True, False, ", restarts after a success, counted per broker"),
-        (False, True, ", does not restart after a success, one counter for every broker"),
-    ],
-    ids=["model only", "separate and reset", "shared and not reset"],
-)
+BACKOFFS = {
+    "model only": (None, None, ""),
+    "separate and reset": (True, False, ", restarts after a success, counted per broker"),
+    "shared and not reset": (False, True, ", does not restart after a success, one counter for every broker"),
+}
+
+
+@pytest.mark.parametrize(("reset", "is_shared", "words"), BACKOFFS.values(), ids=BACKOFFS)
 def test_measured_backoff_in_words(reset: bool | None, is_shared: bool | None, words: str) -> None:
     fit = Fit(model="constant", base_ms=100, multiplier=1, cap_ms=None, jitter=0.2, residual=0.1, confidence=1, waits=9)
     backoff = MeasuredBackoff(kind=Kind.CONNECT, probe="reconnect-closed", fit=fit, reset=reset, is_shared=is_shared)

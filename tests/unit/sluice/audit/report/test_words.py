@@ -68,18 +68,17 @@ def _fit(model: str, multiplier: float, cap_ms: float | None, jitter: float) -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("fit", "words"),
-    [
-        (
-            _fit("exponential", 2, 1000, 0.2),
-            "exponential: 100 ms, × 2 each time, up to 1 s, ± 20 % jitter (9 of 10 waits within 10 %)",
-        ),
-        (_fit("linear", 50, None, 0), "linear: 100 ms, + 50 ms each time, no jitter (9 of 10 waits within 0 %)"),
-        (_fit("constant", 1, None, 0), "constant: 100 ms, no jitter (9 of 10 waits within 0 %)"),
-    ],
-    ids=["exponential", "linear", "constant"],
-)
+MODELS = {
+    "exponential": (
+        _fit("exponential", 2, 1000, 0.2),
+        "exponential: 100 ms, × 2 each time, up to 1 s, ± 20 % jitter (9 of 10 waits within 10 %)",
+    ),
+    "linear": (_fit("linear", 50, None, 0), "linear: 100 ms, + 50 ms each time, no jitter (9 of 10 waits within 0 %)"),
+    "constant": (_fit("constant", 1, None, 0), "constant: 100 ms, no jitter (9 of 10 waits within 0 %)"),
+}
+
+
+@pytest.mark.parametrize(("fit", "words"), MODELS.values(), ids=MODELS)
 def test_model_description(fit: Fit, words: str) -> None:
     assert fit_words(fit) == words
 

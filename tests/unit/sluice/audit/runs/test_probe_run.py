@@ -33,30 +33,19 @@ CHECK = "Check that it uses the topic {topic}, and runs until it is ended"
 SILENT = "; it wrote nothing to its standard error. "
 
 
-@pytest.mark.parametrize(
-    ("errors", "unanswered", "why"),
-    [
-        pytest.param(
-            [6] * 938,
-            0,
-            f"938 of 938 Produce requests within 20 s got NOT_LEADER_OR_FOLLOWER{SILENT}"
-            "Send the requests for a partition to its leader, which Metadata names",
-            id="sent to a broker that is not the leader",
-        ),
-        pytest.param(
-            [87] * 3,
-            2,
-            f"3 of 5 Produce requests within 20 s got INVALID_RECORD{SILENT}{CHECK}",
-            id="mostly invalid",
-        ),
-        pytest.param(
-            [],
-            0,
-            f"the client connected, but no Produce succeeded within 20 s{SILENT}{CHECK}",
-            id="never sent",
-        ),
-    ],
-)
+NEVER_SUCCEEDED = {
+    "sent to a broker that is not the leader": (
+        [6] * 938,
+        0,
+        f"938 of 938 Produce requests within 20 s got NOT_LEADER_OR_FOLLOWER{SILENT}"
+        "Send the requests for a partition to its leader, which Metadata names",
+    ),
+    "mostly invalid": ([87] * 3, 2, f"3 of 5 Produce requests within 20 s got INVALID_RECORD{SILENT}{CHECK}"),
+    "never sent": ([], 0, f"the client connected, but no Produce succeeded within 20 s{SILENT}{CHECK}"),
+}
+
+
+@pytest.mark.parametrize(("errors", "unanswered", "why"), NEVER_SUCCEEDED.values(), ids=NEVER_SUCCEEDED)
 def test_requests_that_never_succeeded_are_counted(errors: Sequence[int], unanswered: int, why: str) -> None:
     journal = Journal()
     journal.connection(0)

@@ -18,33 +18,33 @@ def verdict(state: State, runs_needed: int | None = None) -> Verdict:
 PASSES, DEVIATES = verdict(State.PASS), verdict(State.DEVIATES)
 
 
-@pytest.mark.parametrize(
-    ("found", "before", "more"),
-    [
-        pytest.param(PASSES, None, 0, id="passes"),
-        pytest.param(DEVIATES, None, 1, id="deviates once: may be one bad minute"),
-        pytest.param(DEVIATES, DEVIATES, 0, id="deviates again"),
-        pytest.param(PASSES, DEVIATES, 1, id="changed"),
-        pytest.param(PASSES, PASSES, 0, id="passes again"),
-        pytest.param(verdict(State.INCONCLUSIVE, 3), None, 3, id="needs three more"),
-        pytest.param(verdict(State.INCONCLUSIVE), DEVIATES, 0, id="is undecidable by more runs"),
-        pytest.param(verdict(State.NOT_OBSERVABLE), None, 0, id="is unobservable"),
-    ],
-)
+VERDICTS = {
+    "passes": (PASSES, None, 0),
+    "deviates once: may be one bad minute": (DEVIATES, None, 1),
+    "deviates again": (DEVIATES, DEVIATES, 0),
+    "changed": (PASSES, DEVIATES, 1),
+    "passes again": (PASSES, PASSES, 0),
+    "needs three more": (verdict(State.INCONCLUSIVE, 3), None, 3),
+    "is undecidable by more runs": (verdict(State.INCONCLUSIVE), DEVIATES, 0),
+    "is unobservable": (verdict(State.NOT_OBSERVABLE), None, 0),
+}
+
+
+@pytest.mark.parametrize(("found", "before", "more"), VERDICTS.values(), ids=VERDICTS)
 def test_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None:
     assert _more_runs(found, before) == more
 
 
-@pytest.mark.parametrize(
-    ("subject", "probe", "runs"),
-    [
-        pytest.param("sluice", "delivery-mute", 2, id="judged"),
-        pytest.param("kafkajs", "delivery-mute", 1, id="without the judged settings, for findings"),
-        pytest.param("kafkajs", "delivery-config", 1, id="as often as needed anyway"),
-        pytest.param("kafkajs", "fetch-error", 2, id="for findings only"),
-        pytest.param("app {bootstrap}", "delivery-mute", 2, id="of a command, whose settings may become known"),
-    ],
-)
+LEAST_RUNS = {
+    "judged": ("sluice", "delivery-mute", 2),
+    "without the judged settings, for findings": ("kafkajs", "delivery-mute", 1),
+    "as often as needed anyway": ("kafkajs", "delivery-config", 1),
+    "for findings only": ("kafkajs", "fetch-error", 2),
+    "of a command, whose settings may become known": ("app {bootstrap}", "delivery-mute", 2),
+}
+
+
+@pytest.mark.parametrize(("subject", "probe", "runs"), LEAST_RUNS.values(), ids=LEAST_RUNS)
 def test_least_runs_of_a_probe(subject: str, probe: str, runs: int) -> None:
     assert least_runs(PROBES[probe], subject_of(subject)) == runs
 
@@ -53,14 +53,14 @@ def produced(seq: int, at_ms: int, *codes: int, api: str = "Produce") -> Request
     return journal_lines.produced(at_ms * 1_000_000, seq, error_codes=[*codes], api=api)
 
 
-@pytest.mark.parametrize(
-    ("until_ms", "recovered_ms"),
-    [
-        pytest.param(150, 250, id="is from the end of the fault to the first success"),
-        pytest.param(None, None, id="is unknown if the fault outlasted the run"),
-        pytest.param(500, None, id="is unknown without a success"),
-    ],
-)
+RECOVERIES = {
+    "is from the end of the fault to the first success": (150, 250),
+    "is unknown if the fault outlasted the run": (None, None),
+    "is unknown without a success": (500, None),
+}
+
+
+@pytest.mark.parametrize(("until_ms", "recovered_ms"), RECOVERIES.values(), ids=RECOVERIES)
 def test_recovery(until_ms: int | None, recovered_ms: float | None) -> None:
     observation = Observation(
         probe="p",

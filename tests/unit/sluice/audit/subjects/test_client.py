@@ -19,35 +19,28 @@ CONFLUENT_KAFKA, FRANZ_GO, KAFKAJS, SARAMA = (
 )
 
 
-@pytest.mark.parametrize(
-    ("client", "given", "own"),
-    [
-        pytest.param(AIOKAFKA, {"retry.backoff.ms": 50}, {"retry_backoff_ms": 50}, id="by its own name"),
-        pytest.param(AIOKAFKA, {"delivery.timeout.ms": 50}, {}, id="a missing one is left out"),
-        pytest.param(AIOKAFKA, {"fetch.max.wait.ms": 50}, {}, id="one of another role is left out"),
-        pytest.param(
-            CONFLUENT_KAFKA,
-            {"request.timeout.ms": 50},
-            {"log_level": 3, "socket.timeout.ms": 50, "request.timeout.ms": 50},
-            id="one split in two, and a fixed one",
-        ),
-        pytest.param(CONFLUENT_KAFKA, {"enable.idempotence": True}, {"log_level": 3}, id="one that keeps its default"),
-        pytest.param(
-            FRANZ_GO,
-            {"retry.backoff.ms": 50, "enable.idempotence": True},
-            {"RetryBackoffFn.base": 50, "MetadataMinAge": 50, "IdempotentWrite": True},
-            id="those of options",
-        ),
-        pytest.param(KAFKAJS, {"retries": 3}, {"kafka.retry.retries": 3}, id="those of parameters"),
-        pytest.param(
-            SARAMA,
-            {"max.in.flight.requests.per.connection": 5},
-            {"Net.MaxOpenRequests": 5},
-            id="a fixed one that a probe sets",
-        ),
-        pytest.param(SLUICE, {"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}, id="ours has Kafka's names"),
-    ],
-)
+SETTINGS = {
+    "by its own name": (AIOKAFKA, {"retry.backoff.ms": 50}, {"retry_backoff_ms": 50}),
+    "a missing one is left out": (AIOKAFKA, {"delivery.timeout.ms": 50}, {}),
+    "one of another role is left out": (AIOKAFKA, {"fetch.max.wait.ms": 50}, {}),
+    "one split in two, and a fixed one": (
+        CONFLUENT_KAFKA,
+        {"request.timeout.ms": 50},
+        {"log_level": 3, "socket.timeout.ms": 50, "request.timeout.ms": 50},
+    ),
+    "one that keeps its default": (CONFLUENT_KAFKA, {"enable.idempotence": True}, {"log_level": 3}),
+    "those of options": (
+        FRANZ_GO,
+        {"retry.backoff.ms": 50, "enable.idempotence": True},
+        {"RetryBackoffFn.base": 50, "MetadataMinAge": 50, "IdempotentWrite": True},
+    ),
+    "those of parameters": (KAFKAJS, {"retries": 3}, {"kafka.retry.retries": 3}),
+    "a fixed one that a probe sets": (SARAMA, {"max.in.flight.requests.per.connection": 5}, {"Net.MaxOpenRequests": 5}),
+    "ours has Kafka's names": (SLUICE, {"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}),
+}
+
+
+@pytest.mark.parametrize(("client", "given", "own"), SETTINGS.values(), ids=SETTINGS)
 def test_settings_of_a_client(client: Client, given: dict[str, Setting], own: dict[str, Setting]) -> None:
     assert client.own(Role.PRODUCER, given) == own
 

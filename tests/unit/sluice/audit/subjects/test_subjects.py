@@ -38,14 +38,14 @@ def test_placeholders_of_a_command_are_replaced(command: str, words: list[str]) 
     assert subject.words("h:1,h:2") == words
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        pytest.param("librdkafka", "unknown subject", id="an unknown name"),
-        pytest.param("my-app --port 1", "or a command that contains {bootstrap}", id="a command without an address"),
-        pytest.param("my-app '{bootstrap}", "No closing quotation", id="an unparsable command"),
-    ],
-)
+INVALID = {
+    "an unknown name": ("librdkafka", "unknown subject"),
+    "a command without an address": ("my-app --port 1", "or a command that contains {bootstrap}"),
+    "an unparsable command": ("my-app '{bootstrap}", "No closing quotation"),
+}
+
+
+@pytest.mark.parametrize(("word", "message"), INVALID.values(), ids=INVALID)
 def test_invalid_subject_is_reported(word: str, message: str) -> None:
     with pytest.raises(ConfigError, match=r"^subject ") as raised:
         subject_of(word)

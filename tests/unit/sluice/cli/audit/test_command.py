@@ -113,16 +113,15 @@ def test_json_output_has_the_same_verdicts(audits: Audits, tmp_path: Path) -> No
     assert [Path(file).name for file in output["files"]] == ["report.json", "junit.xml", "report.html"]
 
 
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        (["--subject", "sluice", "--virtual"], ["sluice-virtual"]),
-        (["--subject", "sluice-virtual", "--subject", "sluice"], ["sluice-virtual", "sluice"]),
-        (["--virtual"], [name for name, each in SUBJECTS.items() if each.virtual]),
-        (["--subject", "sluice", "--subject", "sluice"], ["sluice"]),
-    ],
-    ids=["a client in virtual time", "both", "all in virtual time", "one named twice"],
-)
+SELECTED = {
+    "a client in virtual time": (["--subject", "sluice", "--virtual"], ["sluice-virtual"]),
+    "both": (["--subject", "sluice-virtual", "--subject", "sluice"], ["sluice-virtual", "sluice"]),
+    "all in virtual time": (["--virtual"], [name for name, each in SUBJECTS.items() if each.virtual]),
+    "one named twice": (["--subject", "sluice", "--subject", "sluice"], ["sluice"]),
+}
+
+
+@pytest.mark.parametrize(("words", "names"), SELECTED.values(), ids=SELECTED)
 def test_clients_are_selected_by_name(words: list[str], names: list[str], audits: Audits, tmp_path: Path) -> None:
     assert run(tmp_path, *words).exit_code == 0
     assert audits.subjects == names
@@ -191,15 +190,19 @@ def test_report_is_judged_again_by_kafkas_defaults(tmp_path: Path) -> None:
     assert states["KIP-580/1"] is State.PASS
 
 
-@pytest.mark.parametrize(
-    ("signals", "verdicts", "output", "written"),
-    [
-        (1, [verdict()], "stopping; judging the results so far, press Ctrl-C again to skip that", True),
-        (1, [], "Error: stopped by a signal before anything was measured", False),
-        (2, [verdict()], "Error: stopped by a signal", False),
-    ],
-    ids=["finished runs are reported", "no report without finished runs", "pressed twice, it ends at once"],
-)
+INTERRUPTED = {
+    "finished runs are reported": (
+        1,
+        [verdict()],
+        "stopping; judging the results so far, press Ctrl-C again to skip that",
+        True,
+    ),
+    "no report without finished runs": (1, [], "Error: stopped by a signal before anything was measured", False),
+    "pressed twice, it ends at once": (2, [verdict()], "Error: stopped by a signal", False),
+}
+
+
+@pytest.mark.parametrize(("signals", "verdicts", "output", "written"), INTERRUPTED.values(), ids=INTERRUPTED)
 def test_ctrl_c(
     signals: int, verdicts: list[Verdict], output: str, written: bool, audits: Audits, tmp_path: Path
 ) -> None:
@@ -336,15 +339,14 @@ def test_the_journal_of_a_run_is_written(tmp_path: Path) -> None:
     assert file.read_bytes() == failed_batch([100, 200, 400, 800, 1000]).ndjson
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--subject", "no"], "--subject: expected one of app, got no"),
-        (["--probe", "no"], "--probe: expected one of produce-timed-out, got no"),
-        (["--repetition", "3"], "--repetition: expected one of 0, got 3"),
-    ],
-    ids=["client", "probe", "repetition"],
-)
+UNKNOWN_RUNS = {
+    "client": (["--subject", "no"], "--subject: expected one of app, got no"),
+    "probe": (["--probe", "no"], "--probe: expected one of produce-timed-out, got no"),
+    "repetition": (["--repetition", "3"], "--repetition: expected one of 0, got 3"),
+}
+
+
+@pytest.mark.parametrize(("words", "problem"), UNKNOWN_RUNS.values(), ids=UNKNOWN_RUNS)
 def test_the_journal_of_an_unknown_run(tmp_path: Path, words: list[str], problem: str) -> None:
     ended = invoke("journal", _measured(tmp_path), str(tmp_path / "run.ndjson"), *words)
     assert ended.exit_code == 2
@@ -366,11 +368,13 @@ def test_the_journal_is_not_written(tmp_path: Path) -> None:
     assert "cannot write: No such file or directory" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("broken", "problem"),
-    [(None, "cannot read the observations"), (b"", "expected the observations of an audit of this version")],
-    ids=["missing", "of another version"],
-)
+NOT_OBSERVED = {
+    "missing": (None, "cannot read the observations"),
+    "of another version": (b"", "expected the observations of an audit of this version"),
+}
+
+
+@pytest.mark.parametrize(("broken", "problem"), NOT_OBSERVED.values(), ids=NOT_OBSERVED)
 def test_report_without_observations_is_not_judged_again(broken: bytes | None, problem: str, tmp_path: Path) -> None:
     report, file = _measured(tmp_path), observation_file(tmp_path, 0)
     file.unlink()

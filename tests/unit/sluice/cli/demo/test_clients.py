@@ -24,13 +24,13 @@ class Library:
         return SimpleNamespace(throttle_time_ms=120, node_id=node_id, group=group)
 
 
-@pytest.mark.parametrize(
-    ("api_key", "noted"),
-    [
-        pytest.param(0, [Exchange(5.0, 12.0, 1000, 120)], id="a request of its API is recorded"),
-        pytest.param(3, [], id="other requests are not recorded"),
-    ],
-)
+EXCHANGES = {
+    "a request of its API is recorded": (0, [Exchange(5.0, 12.0, 1000, 120)]),
+    "other requests are not recorded": (3, []),
+}
+
+
+@pytest.mark.parametrize(("api_key", "noted"), EXCHANGES.values(), ids=EXCHANGES)
 def test_recorded_exchange(api_key: int, noted: list[Exchange]) -> None:
     clock = ManualClock(monotonic_ms=5.0)
     client, library = Client("c", "", PRODUCE, 1e6, Trace()), Library(clock)
@@ -40,14 +40,14 @@ def test_recorded_exchange(api_key: int, noted: list[Exchange]) -> None:
     assert (response.node_id, response.group) == (9, "other"), "the request is still sent and answered"
 
 
-@pytest.mark.parametrize(
-    ("topics", "expected"),
-    [
-        pytest.param([], 0, id="no topic, as in a throttled Fetch response"),
-        pytest.param([("t", [(0, 0, 5, None)])], 0, id="null records"),
-        pytest.param([("t", [(0, 0, 5, b"12"), (1, 0, 5, b"")]), ("u", [(0, 0, 5, b"345")])], 5, id="all partitions"),
-    ],
-)
+FETCHED = {
+    "no topic, as in a throttled Fetch response": ([], 0),
+    "null records": ([("t", [(0, 0, 5, None)])], 0),
+    "all partitions": ([("t", [(0, 0, 5, b"12"), (1, 0, 5, b"")]), ("u", [(0, 0, 5, b"345")])], 5),
+}
+
+
+@pytest.mark.parametrize(("topics", "expected"), FETCHED.values(), ids=FETCHED)
 def test_fetched_bytes_are_those_of_the_records(
     topics: list[tuple[str, list[tuple[object, ...]]]], expected: int
 ) -> None:

@@ -91,15 +91,15 @@ def test_clients_have_the_quotas_of_the_broker() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("at_s", "bursts", "over"),
-    [
-        pytest.param(34.9, 9, False, id="not before its time"),
-        pytest.param(35.0, 4, True, id="at its time if the last cycle is complete"),
-        pytest.param(37.9, 3, False, id="later if the last cycle is incomplete"),
-        pytest.param(38.0, 3, True, id="at most 3 s later"),
-    ],
-)
+ENDS = {
+    "not before its time": (34.9, 9, False),
+    "at its time if the last cycle is complete": (35.0, 4, True),
+    "later if the last cycle is incomplete": (37.9, 3, False),
+    "at most 3 s later": (38.0, 3, True),
+}
+
+
+@pytest.mark.parametrize(("at_s", "bursts", "over"), ENDS.values(), ids=ENDS)
 def test_end_of_the_demo(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: int, over: bool) -> None:
     monkeypatch.setattr(Trace, "burst_starts", lambda self, quota: [0.0] * bursts)
     clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), exceeds_quota=False)]

@@ -30,22 +30,18 @@ class TestTrace:
         assert Trace().whole_cycles(QUOTA) is None
 
 
-@pytest.mark.parametrize(
-    ("responses", "starts_s"),
-    [
-        pytest.param(
-            [(0, 10), (12, 10), (24, 10), (26, 0)], [0, 12, 24], id="a burst exceeds 1.5 s of the quota within 1 s"
-        ),
-        pytest.param([(0, 1), (1, 1), (2, 1), (3, 1)], [], id="even traffic at the quota is no burst"),
-        pytest.param([(0, 3), (7.9, 7), (9, 0)], [0], id="no second burst starts within 8 s"),
-        pytest.param([(0, 3), (8.1, 7), (10, 0)], [0, 8.1], id="a burst may start after 8 s"),
-        pytest.param(
-            [(0.6, 0.6), (1, 0.8), (1.7, 0.9), (2, 7), (4, 0)], [0.6], id="the first response of a burst may be smaller"
-        ),
-        pytest.param([(0, 1.2), (1.6, 7), (3, 0)], [1.6], id="but not 1.5 s earlier"),
-        pytest.param([(0, 10), (12, 10), (12.5, 0)], [0], id="an incomplete second does not count"),
-    ],
-)
+BURSTS = {
+    "a burst exceeds 1.5 s of the quota within 1 s": ([(0, 10), (12, 10), (24, 10), (26, 0)], [0, 12, 24]),
+    "even traffic at the quota is no burst": ([(0, 1), (1, 1), (2, 1), (3, 1)], []),
+    "no second burst starts within 8 s": ([(0, 3), (7.9, 7), (9, 0)], [0]),
+    "a burst may start after 8 s": ([(0, 3), (8.1, 7), (10, 0)], [0, 8.1]),
+    "the first response of a burst may be smaller": ([(0.6, 0.6), (1, 0.8), (1.7, 0.9), (2, 7), (4, 0)], [0.6]),
+    "but not 1.5 s earlier": ([(0, 1.2), (1.6, 7), (3, 0)], [1.6]),
+    "an incomplete second does not count": ([(0, 10), (12, 10), (12.5, 0)], [0]),
+}
+
+
+@pytest.mark.parametrize(("responses", "starts_s"), BURSTS.values(), ids=BURSTS)
 def test_burst_starts(responses: list[tuple[float, float]], starts_s: list[float]) -> None:
     assert trace_of(*responses).burst_starts(QUOTA) == [at_s * 1e3 for at_s in starts_s]
 
@@ -69,13 +65,10 @@ def test_new_sensor_accepts_ten_seconds_of_quota_at_once_so_one_second_is_inconc
     assert max(by_second[2:]) <= 0.2
 
 
-@pytest.mark.parametrize(
-    ("kind", "off_quota", "off_replay"),
-    [
-        pytest.param(PRODUCE, 0.01, 0.01, id="a producer within 5 and 2 %"),
-        pytest.param(FETCH, 0.045, 0.06, id="a consumer within 5 %"),
-    ],
-)
+WHOLE_CYCLES = {"a producer within 5 and 2 %": (PRODUCE, 0.01, 0.01), "a consumer within 5 %": (FETCH, 0.045, 0.06)}
+
+
+@pytest.mark.parametrize(("kind", "off_quota", "off_replay"), WHOLE_CYCLES.values(), ids=WHOLE_CYCLES)
 @settings(max_examples=settings().max_examples // 4)
 @given(
     requests_per_s=st.sampled_from([10, 20]),  # a tenth and a twentieth of a second's quota, as the demo's clients

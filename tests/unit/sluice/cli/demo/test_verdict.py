@@ -74,9 +74,10 @@ class TestTheUnthrottledClient:
         assert judge(calm_client(0), 0.0).problems == ["steady sent nothing"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "bursts"), [pytest.param(25, 3, id="one whole cycle in 25 s"), pytest.param(35, 4, id="two in 35 s")]
-)
+BURSTS = {"one whole cycle in 25 s": (25, 3), "two in 35 s": (35, 4)}
+
+
+@pytest.mark.parametrize(("seconds", "bursts"), BURSTS.values(), ids=BURSTS)
 def test_expected_number_of_bursts(seconds: int, bursts: int) -> None:
     assert bursts_within(seconds) == bursts
 

@@ -76,19 +76,18 @@ def test_the_latest_events(failed: Path) -> None:
     assert "no longer had 1 event before" in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "problem"),
-    [
-        (["none.ndjson"], 1, "none.ndjson: cannot read: No such file"),
-        (["none.html"], 1, "none.html: cannot read: No such file"),
-        (["ftp://host"], 2, "expected a file, -"),
-        ([], 2, "SOURCE: missing"),
-        (["{failed}", "-o", "{missing}/trace.html"], 1, "cannot write: No such file"),
-        (["{failed}", "--last", "0"], 2, "--last"),
-        (["{empty}"], 1, "expected events, got none"),
-    ],
-    ids=["no file", "no trace", "another scheme", "no source", "no folder", "no events", "an empty journal"],
-)
+BAD_INPUT = {
+    "no file": (["none.ndjson"], 1, "none.ndjson: cannot read: No such file"),
+    "no trace": (["none.html"], 1, "none.html: cannot read: No such file"),
+    "another scheme": (["ftp://host"], 2, "expected a file, -"),
+    "no source": ([], 2, "SOURCE: missing"),
+    "no folder": (["{failed}", "-o", "{missing}/trace.html"], 1, "cannot write: No such file"),
+    "no events": (["{failed}", "--last", "0"], 2, "--last"),
+    "an empty journal": (["{empty}"], 1, "expected events, got none"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "problem"), BAD_INPUT.values(), ids=BAD_INPUT)
 def test_bad_input_gets_one_line(failed: Path, tmp_path: Path, arguments: list[str], code: int, problem: str) -> None:
     empty = tmp_path / "empty.ndjson"
     empty.touch()

@@ -72,17 +72,15 @@ def test_topic_queried_several_times_is_kept_until_the_last_query_ends() -> None
     assert requested(metadata) == []
 
 
-@pytest.mark.parametrize(
-    ("topic", "is_internal", "includes_internal", "kept"),
-    [
-        pytest.param("orders-1", False, False, True, id="a full match"),
-        pytest.param("my-orders-1", False, False, False, id="a partial match is excluded"),
-        pytest.param("orders-offsets", True, False, False, id="internal topics are excluded"),
-        pytest.param(
-            "orders-offsets", True, True, True, id="internal topics are included with exclude.internal.topics=false"
-        ),
-    ],
-)
+PATTERNS = {
+    "a full match": ("orders-1", False, False, True),
+    "a partial match is excluded": ("my-orders-1", False, False, False),
+    "internal topics are excluded": ("orders-offsets", True, False, False),
+    "internal topics are included with exclude.internal.topics=false": ("orders-offsets", True, True, True),
+}
+
+
+@pytest.mark.parametrize(("topic", "is_internal", "includes_internal", "kept"), PATTERNS.values(), ids=PATTERNS)
 def test_pattern_subscription_requests_all_topics_and_keeps_matches(
     topic: str, is_internal: bool, includes_internal: bool, kept: bool
 ) -> None:

@@ -27,13 +27,13 @@ def assigned(reset: OffsetReset = EARLIEST) -> SubscriptionState:
     return subscriptions
 
 
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        pytest.param(lambda s: s.subscribe(["t"]), lambda s: s.assign([P0]), id="topics, then partitions"),
-        pytest.param(lambda s: s.assign([P0]), lambda s: s.subscribe(["t"]), id="partitions, then topics"),
-    ],
-)
+EXCLUSIVE = {
+    "topics, then partitions": (lambda s: s.subscribe(["t"]), lambda s: s.assign([P0])),
+    "partitions, then topics": (lambda s: s.assign([P0]), lambda s: s.subscribe(["t"])),
+}
+
+
+@pytest.mark.parametrize(("first", "then"), EXCLUSIVE.values(), ids=EXCLUSIVE)
 def test_topic_and_partition_subscriptions_exclude_each_other(
     first: Callable[[SubscriptionState], None], then: Callable[[SubscriptionState], None]
 ) -> None:
@@ -63,14 +63,14 @@ def test_retained_partition_keeps_its_position() -> None:
     assert subscriptions.state_of(P1).state is FetchState.INITIALIZING
 
 
-@pytest.mark.parametrize(
-    ("epoch", "can_validate", "state"),
-    [
-        pytest.param(4, True, FetchState.AWAIT_VALIDATION, id="a new leader starts validation"),
-        pytest.param(-1, True, FetchState.FETCHING, id="no validation without an epoch"),
-        pytest.param(4, False, FetchState.FETCHING, id="no validation on an old broker"),
-    ],
-)
+LEADER_CHANGES = {
+    "a new leader starts validation": (4, True, FetchState.AWAIT_VALIDATION),
+    "no validation without an epoch": (-1, True, FetchState.FETCHING),
+    "no validation on an old broker": (4, False, FetchState.FETCHING),
+}
+
+
+@pytest.mark.parametrize(("epoch", "can_validate", "state"), LEADER_CHANGES.values(), ids=LEADER_CHANGES)
 def test_leader_change(epoch: int, can_validate: bool, state: FetchState) -> None:
     subscriptions = assigned()
     subscriptions.state_of(P0).seek(FetchPosition(7, epoch, OLD))
@@ -82,33 +82,29 @@ def test_leader_change(epoch: int, can_validate: bool, state: FetchState) -> Non
 POSITION = FetchPosition(7, 4, NEW)
 
 
-@pytest.mark.parametrize(
-    ("reset", "end_offset", "truncation", "state", "position"),
-    [
-        pytest.param(EARLIEST, (9, 4), None, FetchState.FETCHING, POSITION, id="a longer log keeps the position"),
-        pytest.param(EARLIEST, (7, 4), None, FetchState.FETCHING, POSITION, id="a log ending at the position keeps it"),
-        pytest.param(
-            EARLIEST, (5, 3), None, FetchState.FETCHING, FetchPosition(5, 3, NEW), id="a shorter log moves it back"
-        ),
-        pytest.param(EARLIEST, (-1, -1), None, FetchState.AWAIT_RESET, None, id="an undefined epoch resets it"),
-        pytest.param(
-            NONE,
-            (5, 3),
-            Truncation(P0, POSITION, OffsetAndMetadata(5, "", 3)),
-            FetchState.AWAIT_VALIDATION,
-            POSITION,
-            id="without a policy, truncation reports the offset",
-        ),
-        pytest.param(
-            NONE,
-            (-1, -1),
-            Truncation(P0, POSITION, None),
-            FetchState.AWAIT_VALIDATION,
-            POSITION,
-            id="or reports no offset if it is unknown",
-        ),
-    ],
-)
+VALIDATED = {
+    "a longer log keeps the position": (EARLIEST, (9, 4), None, FetchState.FETCHING, POSITION),
+    "a log ending at the position keeps it": (EARLIEST, (7, 4), None, FetchState.FETCHING, POSITION),
+    "a shorter log moves it back": (EARLIEST, (5, 3), None, FetchState.FETCHING, FetchPosition(5, 3, NEW)),
+    "an undefined epoch resets it": (EARLIEST, (-1, -1), None, FetchState.AWAIT_RESET, None),
+    "without a policy, truncation reports the offset": (
+        NONE,
+        (5, 3),
+        Truncation(P0, POSITION, OffsetAndMetadata(5, "", 3)),
+        FetchState.AWAIT_VALIDATION,
+        POSITION,
+    ),
+    "or reports no offset if it is unknown": (
+        NONE,
+        (-1, -1),
+        Truncation(P0, POSITION, None),
+        FetchState.AWAIT_VALIDATION,
+        POSITION,
+    ),
+}
+
+
+@pytest.mark.parametrize(("reset", "end_offset", "truncation", "state", "position"), VALIDATED.values(), ids=VALIDATED)
 def test_validation_result(
     reset: OffsetReset,
     end_offset: tuple[int, int],

@@ -45,9 +45,10 @@ async def test_each_leader_is_queried_for_its_partitions() -> None:
         assert not stage.metadata.retains_topic("t", False, 0.0), "no query is pending"
 
 
-@pytest.mark.parametrize(
-    "response", [ErrorCode.NOT_LEADER_OR_FOLLOWER, DISCONNECT], ids=["an error", "a lost connection"]
-)
+FAILING_LEADERS = {"an error": ErrorCode.NOT_LEADER_OR_FOLLOWER, "a lost connection": DISCONNECT}
+
+
+@pytest.mark.parametrize("response", FAILING_LEADERS.values(), ids=FAILING_LEADERS)
 async def test_failing_leader_is_retried_with_backoff_without_repeating_others(
     response: ScriptedResponse | ErrorCode,
 ) -> None:

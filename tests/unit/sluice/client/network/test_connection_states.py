@@ -11,18 +11,16 @@ B: Address = ("10.0.0.2", 9092)
 C: Address = ("10.0.0.3", 9092)
 
 
-@pytest.mark.parametrize(
-    ("resolving_to", "events", "expected"),
-    [
-        pytest.param([[A, B, C]], ["failed", "failed"], [A, B, C], id="all addresses in turn, one per attempt"),
-        pytest.param(
-            [[A, B], [A, B]], ["failed", "failed"], [A, B, A], id="after the last address the name is resolved again"
-        ),
-        pytest.param([[A, B], [B, A]], ["failed", "failed"], [A, B, A], id="the last tried address is skipped"),
-        pytest.param([[A], [A]], ["failed"], [A, A], id="unless it is the only one"),
-        pytest.param([[A, B], [A, B]], ["lost"], [A, B], id="a lost connection resolves the name again"),
-    ],
-)
+ADDRESSES = {
+    "all addresses in turn, one per attempt": ([[A, B, C]], ["failed", "failed"], [A, B, C]),
+    "after the last address the name is resolved again": ([[A, B], [A, B]], ["failed", "failed"], [A, B, A]),
+    "the last tried address is skipped": ([[A, B], [B, A]], ["failed", "failed"], [A, B, A]),
+    "unless it is the only one": ([[A], [A]], ["failed"], [A, A]),
+    "a lost connection resolves the name again": ([[A, B], [A, B]], ["lost"], [A, B]),
+}
+
+
+@pytest.mark.parametrize(("resolving_to", "events", "expected"), ADDRESSES.values(), ids=ADDRESSES)
 def test_addresses_of_a_host(resolving_to: list[list[Address]], events: list[str], expected: list[Address]) -> None:
     """The first address, then the address after each event, as the host resolves to these lists in turn."""
     backoff = ExponentialBackoff(50, 2, 1000, 0.2, Middle().uniform)

@@ -554,14 +554,14 @@ def test_dropped_request_is_repeated_only_by_its_caller() -> None:
     assert setup.failures() == [(0, "DisconnectException")]
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        pytest.param("1.2.3", "1.2.3", id="a release"),
-        pytest.param("1.2.4.dev7+gabc1234.d20260102", "1.2.4.dev7-gabc1234.d20260102", id="a development version"),
-        pytest.param("1!2.0_x", "1-2.0-x", id="any other form"),
-    ],
-)
+SOFTWARE_VERSIONS = {
+    "a release": ("1.2.3", "1.2.3"),
+    "a development version": ("1.2.4.dev7+gabc1234.d20260102", "1.2.4.dev7-gabc1234.d20260102"),
+    "any other form": ("1!2.0_x", "1-2.0-x"),
+}
+
+
+@pytest.mark.parametrize(("version", "expected"), SOFTWARE_VERSIONS.values(), ids=SOFTWARE_VERSIONS)
 def test_client_software_version_is_accepted_by_brokers(version: str, expected: str) -> None:
     assert software_version(version) == expected
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version(version))

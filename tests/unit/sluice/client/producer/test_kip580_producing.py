@@ -57,10 +57,10 @@ async def test_kip580_02_batch_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -
     assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
 
 
-@pytest.mark.parametrize(
-    ("base", "maximum"),
-    [pytest.param(500, 200, id="03 base above the maximum"), pytest.param(200, 200, id="04 equal base and maximum")],
-)
+WITHOUT_JITTER = {"03 base above the maximum": (500, 200), "04 equal base and maximum": (200, 200)}
+
+
+@pytest.mark.parametrize(("base", "maximum"), WITHOUT_JITTER.values(), ids=WITHOUT_JITTER)
 async def test_kip580_03_and_04_batch_waits_the_maximum_without_jitter(base: int, maximum: int) -> None:
     found = gaps(await retries_for_20_s({"retry.backoff.ms": base, "retry.backoff.max.ms": maximum}))
     assert len(found) > 90

@@ -41,14 +41,10 @@ async def test_kip91_01_no_attempt_starts_after_the_delivery_timeout() -> None:
         assert len({request.attempt_key for request in stage.produced}) == 1, "all requests are for that batch"
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(RETRIED, id="retries"),
-        pytest.param(BlackHole(), id="unanswered requests"),
-        pytest.param(Delay(ms=1700), id="slow error responses"),
-    ],
-)
+FAULTS = {"retries": RETRIED, "unanswered requests": BlackHole(), "slow error responses": Delay(ms=1700)}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("delivery_timeout_ms", [2000, 5000, 120_000])
 async def test_kip91_02_result_is_reported_within_the_delivery_timeout(
     fault: Error | BlackHole | Delay, delivery_timeout_ms: int
@@ -262,16 +258,16 @@ async def test_kip91_16_timeout_includes_throttle_time() -> None:
 # -- the KIP's examples ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("phase", "config"),
-    [
-        pytest.param("batching", {"linger.ms": 4000, "request.timeout.ms": 2000}, id="while it is in an open batch"),
-        pytest.param("waiting", {}, id="without a broker"),
-        pytest.param("retries", {}, id="between retries"),
-        pytest.param("in flight", {"request.timeout.ms": 6000}, id="on its way"),
-        pytest.param("all", {"linger.ms": 2000, "request.timeout.ms": 2000}, id="with one request in flight"),
-    ],
-)
+PHASES = {
+    "while it is in an open batch": ("batching", {"linger.ms": 4000, "request.timeout.ms": 2000}),
+    "without a broker": ("waiting", {}),
+    "between retries": ("retries", {}),
+    "on its way": ("in flight", {"request.timeout.ms": 6000}),
+    "with one request in flight": ("all", {"linger.ms": 2000, "request.timeout.ms": 2000}),
+}
+
+
+@pytest.mark.parametrize(("phase", "config"), PHASES.values(), ids=PHASES)
 async def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
     async with producing({"delivery.timeout.ms": 6000, "request.timeout.ms": 2000, **config}) as stage:
         if phase in ("batching", "waiting"):

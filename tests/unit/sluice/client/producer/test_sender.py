@@ -167,14 +167,14 @@ def test_without_acks_a_batch_completes_when_written() -> None:
     assert end.result.offset == -1
 
 
-@pytest.mark.parametrize(
-    ("first", "again_ms"),
-    [
-        pytest.param(ErrorCode.NOT_ENOUGH_REPLICAS, BACKOFF_MS, id="a retriable error"),
-        pytest.param(DISCONNECT, BACKOFF_MS, id="a lost connection"),
-        pytest.param(None, REQUEST_MS + 1 + BACKOFF_MS, id="no answer in time"),
-    ],
-)
+RETRIABLE = {
+    "a retriable error": (ErrorCode.NOT_ENOUGH_REPLICAS, BACKOFF_MS),
+    "a lost connection": (DISCONNECT, BACKOFF_MS),
+    "no answer in time": (None, REQUEST_MS + 1 + BACKOFF_MS),
+}
+
+
+@pytest.mark.parametrize(("first", "again_ms"), RETRIABLE.values(), ids=RETRIABLE)
 def test_retriable_failure_is_retried_after_a_backoff(
     sending: Sending, first: ScriptedResponse | int, again_ms: float
 ) -> None:
@@ -237,26 +237,23 @@ def sequence_of(request: ReceivedRequest) -> tuple[int, int]:
     return header.producer_epoch, header.base_sequence
 
 
-@pytest.mark.parametrize(
-    ("codes", "expected"),
-    [
-        pytest.param(
-            [ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER],
-            [(0, 0), (0, 1), (1, 0)],
-            id="first attempt was not written: the next batch restarts in a new epoch",
-        ),
-        pytest.param(
-            [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_RECORD],
-            [(0, 0), (0, 1), (0, 0), (0, 1)],
-            id="retry may have been written: the next batch keeps its sequence",
-        ),
-        pytest.param(
-            [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD],
-            [(0, 0), (0, 1), (0, 0), (1, 0)],
-            id="retry of an unwritten batch: the next batch restarts in a new epoch",
-        ),
-    ],
-)
+NEXT_BATCHES = {
+    "first attempt was not written: the next batch restarts in a new epoch": (
+        [ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER],
+        [(0, 0), (0, 1), (1, 0)],
+    ),
+    "retry may have been written: the next batch keeps its sequence": (
+        [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_RECORD],
+        [(0, 0), (0, 1), (0, 0), (0, 1)],
+    ),
+    "retry of an unwritten batch: the next batch restarts in a new epoch": (
+        [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD],
+        [(0, 0), (0, 1), (0, 0), (1, 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("codes", "expected"), NEXT_BATCHES.values(), ids=NEXT_BATCHES)
 def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:
     """The next batch is in flight too. With another sequence the broker could write it twice."""
     manager = TransactionManager(StaticBackoff(BACKOFF_MS))
@@ -278,19 +275,18 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
     assert next_one.result is not None
 
 
-@pytest.mark.parametrize(
-    ("retries", "codes", "third"),
-    [
-        pytest.param(0, [ErrorCode.INVALID_RECORD], (0, 2), id="without retries the epoch stays"),
-        pytest.param(1, [ErrorCode.INVALID_RECORD], (1, 1), id="with retries it is bumped"),
-        pytest.param(
-            1,
-            [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS],
-            (0, 2),
-            id="a retriable error does not bump it",
-        ),
-    ],
-)
+SEQUENCES = {
+    "without retries the epoch stays": (0, [ErrorCode.INVALID_RECORD], (0, 2)),
+    "with retries it is bumped": (1, [ErrorCode.INVALID_RECORD], (1, 1)),
+    "a retriable error does not bump it": (
+        1,
+        [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS],
+        (0, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("retries", "codes", "third"), SEQUENCES.values(), ids=SEQUENCES)
 def test_sequence_after_a_failed_and_a_written_batch(
     retries: int, codes: list[ErrorCode], third: tuple[int, int]
 ) -> None:

@@ -219,16 +219,14 @@ class TestABatchThatFailed:
         assert manager.sequences[T0].is_next(0)
 
 
-@pytest.mark.parametrize(
-    ("prepare", "log_start_offset", "epoch"),
-    [
-        pytest.param(lambda manager, batch: None, -1, 0, id="unknown log start offset: retried"),
-        pytest.param(lambda manager, batch: None, 5, 1, id="known log start offset: the epoch is bumped"),
-        pytest.param(
-            lambda manager, batch: batch.reset_state(batch.state), 5, 0, id="error for the sequences before a bump"
-        ),
-    ],
-)
+FORGOTTEN = {
+    "unknown log start offset: retried": (lambda manager, batch: None, -1, 0),
+    "known log start offset: the epoch is bumped": (lambda manager, batch: None, 5, 1),
+    "error for the sequences before a bump": (lambda manager, batch: batch.reset_state(batch.state), 5, 0),
+}
+
+
+@pytest.mark.parametrize(("prepare", "log_start_offset", "epoch"), FORGOTTEN.values(), ids=FORGOTTEN)
 def test_forgotten_producer_id_restarts_its_sequences(
     prepare: Callable[[TransactionManager, ProducerBatch], None], log_start_offset: int, epoch: int
 ) -> None:
@@ -240,14 +238,18 @@ def test_forgotten_producer_id_restarts_its_sequences(
     assert manager.producer == ProducerIdAndEpoch(7, epoch)
 
 
+FORGOTTEN_IN_TRANSACTION = {
+    "unknown log start offset: retried": (-1, False, True, 2),
+    "error for the sequence before it was renumbered: retried": (11, True, True, 2),
+    "acknowledged records are still in the log: fails": (10, False, False, 2),
+    "retention has deleted them: restarted": (11, False, True, 0),
+}
+
+
 @pytest.mark.parametrize(
     ("log_start_offset", "is_renumbered", "retried", "sequence"),
-    [
-        pytest.param(-1, False, True, 2, id="unknown log start offset: retried"),
-        pytest.param(11, True, True, 2, id="error for the sequence before it was renumbered: retried"),
-        pytest.param(10, False, False, 2, id="acknowledged records are still in the log: fails"),
-        pytest.param(11, False, True, 0, id="retention has deleted them: restarted"),
-    ],
+    FORGOTTEN_IN_TRANSACTION.values(),
+    ids=FORGOTTEN_IN_TRANSACTION,
 )
 def test_forgotten_producer_id_of_a_transaction(
     log_start_offset: int, is_renumbered: bool, retried: bool, sequence: int

@@ -234,14 +234,14 @@ class TestATransaction:
             assert await committed(broker) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize(
-    ("release", "fails_before_commit", "bumps"),
-    [
-        pytest.param("kafka-3.9", True, 1, id="client's bump"),
-        pytest.param("kafka-3.9", False, 0, id="none for an error during the commit"),
-        pytest.param("kafka-4.4", True, 0, id="broker's bump"),
-    ],
-)
+EPOCH_BUMPS = {
+    "client's bump": ("kafka-3.9", True, 1),
+    "none for an error during the commit": ("kafka-3.9", False, 0),
+    "broker's bump": ("kafka-4.4", True, 0),
+}
+
+
+@pytest.mark.parametrize(("release", "fails_before_commit", "bumps"), EPOCH_BUMPS.values(), ids=EPOCH_BUMPS)
 async def test_client_requests_an_epoch_bump_after_an_abort(
     release: str, fails_before_commit: bool, bumps: int
 ) -> None:

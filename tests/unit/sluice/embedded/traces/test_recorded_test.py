@@ -49,14 +49,14 @@ def test_place_is_the_raise_if_the_file_of_the_test_has_no_part_in_it() -> None:
     assert failure_of(ValueError("never raised"), "elsewhere.py").line == -1
 
 
-@pytest.mark.parametrize(
-    ("file", "shown"),
-    [
-        pytest.param(str(Path.cwd() / "tests/test_shop.py"), "tests/test_shop.py", id="in the working directory"),
-        pytest.param("/elsewhere/test_shop.py", "/elsewhere/test_shop.py", id="elsewhere"),
-        pytest.param("test_shop.py", "test_shop.py", id="relative"),
-        pytest.param("", "", id="unknown"),
-    ],
-)
+PATHS = {
+    "in the working directory": (str(Path.cwd() / "tests/test_shop.py"), "tests/test_shop.py"),
+    "elsewhere": ("/elsewhere/test_shop.py", "/elsewhere/test_shop.py"),
+    "relative": ("test_shop.py", "test_shop.py"),
+    "unknown": ("", ""),
+}
+
+
+@pytest.mark.parametrize(("file", "shown"), PATHS.values(), ids=PATHS)
 def test_path_is_relative_to_the_working_directory(file: str, shown: str) -> None:
     assert shown_path(file) == shown

@@ -20,20 +20,18 @@ def _cell(model: str, load: float, timeout_ms: float, *, outage_s: float = 20, *
     return Cell([Group(model, client, _CLIENTS)], broker, outage_s)
 
 
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        pytest.param(_cell("java", 0.3, 30_000), "recovers", id="timeouts that are longer than the queue"),
-        pytest.param(_cell("java", 0.8, 30_000), "late", id="a load that leaves little to drain the queue"),
-        pytest.param(_cell("java", 0.5, 2000), "never", id="timeouts that are shorter than the queue"),
-        pytest.param(_cell("java", 0.1, 30_000, requests_per_s=0.1), "late", id="more clients for the same load"),
-        pytest.param(
-            _cell("java", 0.5, 3000, reconnect_backoff_max_ms=20_000.0), "late", id="a backoff that spreads clients"
-        ),
-        pytest.param(_cell("aiokafka", 0.5, 2000), "never", id="a constant backoff"),
-        pytest.param(_cell("librdkafka", 0.2, 5000), "recovers", id="connections at the ticks of a timer"),
-    ],
-)
+REGIONS = {
+    "timeouts that are longer than the queue": (_cell("java", 0.3, 30_000), "recovers"),
+    "a load that leaves little to drain the queue": (_cell("java", 0.8, 30_000), "late"),
+    "timeouts that are shorter than the queue": (_cell("java", 0.5, 2000), "never"),
+    "more clients for the same load": (_cell("java", 0.1, 30_000, requests_per_s=0.1), "late"),
+    "a backoff that spreads clients": (_cell("java", 0.5, 3000, reconnect_backoff_max_ms=20_000.0), "late"),
+    "a constant backoff": (_cell("aiokafka", 0.5, 2000), "never"),
+    "connections at the ticks of a timer": (_cell("librdkafka", 0.2, 5000), "recovers"),
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), REGIONS.values(), ids=REGIONS)
 def test_region_is_that_of_the_simulation(cell: Cell, expected: str) -> None:
     (recovery_s,) = recover([cell], OBSERVED_S).recovery_s
     assert region_of(int(recovery_s)) == expected

@@ -28,20 +28,20 @@ def _base(mix: str = "java:1000", *settings: str, load: float = 0.5) -> Base:
     return Base(groups, BROKERS["kafka"].scaled_to(sum(group.clients for group in groups) / load), 20)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        pytest.param("timeout=1:2", "--x timeout: unknown setting; expected one of load, outage", id="unknown setting"),
-        pytest.param("load", "--x load: expected load=FROM:TO, got load", id="no range"),
-        pytest.param("load=0.1", "--x load: expected load=FROM:TO, got load=0.1", id="one end"),
-        pytest.param("load=a:b", "--x load: expected load=FROM:TO, got load=a:b", id="no numbers"),
-        pytest.param("load=0.9:0.1", "--x load: expected FROM less than TO, got 0.9:0.1", id="inverted range"),
-        pytest.param("load=0.5:0.5", "--x load: expected FROM less than TO, got 0.5:0.5", id="empty range"),
-        pytest.param("load=0:1", "--x load: expected values from 0.001 to 2, got 0:1", id="value of zero"),
-        pytest.param("load=0.1:nan", "--x load: expected values from 0.001 to 2, got 0.1:nan", id="not a number"),
-        pytest.param("outage=1:900", "--x outage: expected values from 1 to 600, got 1:900", id="value too large"),
-    ],
-)
+WRONG_AXES = {
+    "unknown setting": ("timeout=1:2", "--x timeout: unknown setting; expected one of load, outage"),
+    "no range": ("load", "--x load: expected load=FROM:TO, got load"),
+    "one end": ("load=0.1", "--x load: expected load=FROM:TO, got load=0.1"),
+    "no numbers": ("load=a:b", "--x load: expected load=FROM:TO, got load=a:b"),
+    "inverted range": ("load=0.9:0.1", "--x load: expected FROM less than TO, got 0.9:0.1"),
+    "empty range": ("load=0.5:0.5", "--x load: expected FROM less than TO, got 0.5:0.5"),
+    "value of zero": ("load=0:1", "--x load: expected values from 0.001 to 2, got 0:1"),
+    "not a number": ("load=0.1:nan", "--x load: expected values from 0.001 to 2, got 0.1:nan"),
+    "value too large": ("outage=1:900", "--x outage: expected values from 1 to 600, got 1:900"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG_AXES.values(), ids=WRONG_AXES)
 def test_wrong_axis_is_one_line(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         axis("--x", text)

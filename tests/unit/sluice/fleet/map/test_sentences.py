@@ -23,34 +23,27 @@ _MAP = Map(
 _LOST = replace(_MAP, point=(0.8, 20), region="never", recovery_s=None)
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        pytest.param(_MAP, "completes operations as before 4 s after the outage.", id="recovers"),
-        pytest.param(replace(_MAP, region="late", recovery_s=30), "30 s after the outage (late).", id="recovers late"),
-        pytest.param(
-            replace(_LOST, load=1.7, in_vain=0.98),
-            "its requests need 1.7 times the capacity of the broker, and 98 % of that is spent on requests that have"
-            " timed out. The queue grows, and retries keep it full: a stable state.",
-            id="does not recover because of retries",
-        ),
-        pytest.param(
-            replace(_LOST, load=1.2),
-            "need 1.2 times the capacity of the broker, so that the queue grows.",
-            id="overload",
-        ),
-        pytest.param(
-            replace(_LOST, point=(2.5, 20), load=7.3, in_vain=0.98),
-            "does not recover: its load is above the capacity of the broker, also without an outage.",
-            id="overload without an outage",
-        ),
-        pytest.param(
-            replace(_LOST, load=0.97),
-            "need 97 % of the capacity of the broker, so that the queue becomes shorter, but not in 120 s.",
-            id="drains slowly",
-        ),
-    ],
-)
+SENTENCES = {
+    "recovers": (_MAP, "completes operations as before 4 s after the outage."),
+    "recovers late": (replace(_MAP, region="late", recovery_s=30), "30 s after the outage (late)."),
+    "does not recover because of retries": (
+        replace(_LOST, load=1.7, in_vain=0.98),
+        "its requests need 1.7 times the capacity of the broker, and 98 % of that is spent on requests that have"
+        " timed out. The queue grows, and retries keep it full: a stable state.",
+    ),
+    "overload": (replace(_LOST, load=1.2), "need 1.2 times the capacity of the broker, so that the queue grows."),
+    "overload without an outage": (
+        replace(_LOST, point=(2.5, 20), load=7.3, in_vain=0.98),
+        "does not recover: its load is above the capacity of the broker, also without an outage.",
+    ),
+    "drains slowly": (
+        replace(_LOST, load=0.97),
+        "need 97 % of the capacity of the broker, so that the queue becomes shorter, but not in 120 s.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence_states_why(found: Map, expected: str) -> None:
     assert own_point(found).endswith(expected)
 

@@ -87,18 +87,14 @@ def test_no_operations_complete_until_the_killed_replica_leaves_the_isr() -> Non
     )
 
 
-@pytest.mark.parametrize(
-    ("phase", "cause"),
-    [
-        pytest.param(Phase(10_000, 0, 0, 1.0, 0, []), "no broker runs", id="all brokers are down"),
-        pytest.param(
-            Phase(10_000, 3, 3, 0.0, 0, ["close connections"]), "the fault rules close connections", id="a fault rule"
-        ),
-        pytest.param(
-            Phase(10_000, 2, 2, 0.5, 0, []), "50 % of the partitions do not have a leader that runs", id="no leaders"
-        ),
-    ],
-)
+CAUSES = {
+    "all brokers are down": (Phase(10_000, 0, 0, 1.0, 0, []), "no broker runs"),
+    "a fault rule": (Phase(10_000, 3, 3, 0.0, 0, ["close connections"]), "the fault rules close connections"),
+    "no leaders": (Phase(10_000, 2, 2, 0.5, 0, []), "50 % of the partitions do not have a leader that runs"),
+}
+
+
+@pytest.mark.parametrize(("phase", "cause"), CAUSES.values(), ids=CAUSES)
 def test_cause_of_missing_operations_is_that_of_the_phase(phase: Phase, cause: str) -> None:
     found = _result({range(10, 20): {Count.COMPLETED: 20}}, [_HEALTHY, phase, _HEALED])
     assert f"20 % of the normal number of operations completes, because {cause}." in outcomes_sentence(found)

@@ -42,23 +42,24 @@ def _rate(run: Simulation, kind: int, from_s: int = 5) -> float:
     return float(run.counts[from_s * 10 :, kind].sum()) / _CLIENTS / (_SECONDS - from_s)
 
 
-@pytest.mark.parametrize(
-    ("changes", "fetches", "latency_ms"),
-    [
-        ({"requests_per_s": 0.001}, 2, None),
-        ({"requests_per_s": 0.001, "fetch_max_wait_ms": 100}, 10, None),
-        ({"requests_per_s": 20}, 20, 0),
-        ({"requests_per_s": 20, "fetch_min_bytes": 500}, 4, 100),
-        ({"requests_per_s": 20, "fetch_min_bytes": 5000, "fetch_max_wait_ms": 1000}, 1, 475),
-    ],
-    ids=[
-        "an idle fetch waits for fetch.max.wait.ms",
-        "a shorter wait",
-        "each record ends a fetch",
-        "five records end a fetch of fetch.min.bytes, after 200, 150, ... 0 ms",
-        "the wait ends a fetch before its bytes are there",
-    ],
-)
+FETCHES = {
+    "an idle fetch waits for fetch.max.wait.ms": ({"requests_per_s": 0.001}, 2, None),
+    "a shorter wait": ({"requests_per_s": 0.001, "fetch_max_wait_ms": 100}, 10, None),
+    "each record ends a fetch": ({"requests_per_s": 20}, 20, 0),
+    "five records end a fetch of fetch.min.bytes, after 200, 150, ... 0 ms": (
+        {"requests_per_s": 20, "fetch_min_bytes": 500},
+        4,
+        100,
+    ),
+    "the wait ends a fetch before its bytes are there": (
+        {"requests_per_s": 20, "fetch_min_bytes": 5000, "fetch_max_wait_ms": 1000},
+        1,
+        475,
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "fetches", "latency_ms"), FETCHES.values(), ids=FETCHES)
 def test_a_fetch_returns_its_bytes_or_after_its_wait(
     changes: dict[str, float], fetches: float, latency_ms: float | None
 ) -> None:
@@ -79,11 +80,12 @@ def test_a_consumer_without_a_group_sends_no_heartbeats() -> None:
     assert run.counts[:, Count.FETCHED].sum() > 0
 
 
+MODELS = {"Kafka": KAFKA_CONSUMER, "ours": SLUICE_CONSUMER, "aiokafka": AIOKAFKA_CONSUMER}
+
+
 @pytest.mark.parametrize("loop", ["open", "closed"])
 @pytest.mark.parametrize("brokers", [1, 3])
-@pytest.mark.parametrize(
-    "model", [KAFKA_CONSUMER, SLUICE_CONSUMER, AIOKAFKA_CONSUMER], ids=["Kafka", "ours", "aiokafka"]
-)
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_all_records_are_received_after_a_failure(model: ClientModel, brokers: int, loop: str) -> None:
     run = _run(_KILL, model=replace(model, loop=loop), brokers=brokers)
     received = int(run.counts[:, Count.FETCHED].sum())
@@ -127,16 +129,15 @@ def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> 
     assert ours.counts[20:40, Count.ERRORS].sum() < _CLIENTS * 6
 
 
-@pytest.mark.parametrize(
-    ("changes", "period_s"),
-    [
-        ({}, 4),
-        ({"poll_timeout_ms": 500}, 3.5),
-        ({"poll_timeout_ms": 1e6, "heartbeat_interval_ms": 5000}, 5),
-        ({"request_timeout_restarts": False}, 3.05),
-    ],
-    ids=["polls of 1 s", "polls of 0.5 s", "heartbeats end polls", "checked when it is due"],
-)
+SILENT_FETCHES = {
+    "polls of 1 s": ({}, 4),
+    "polls of 0.5 s": ({"poll_timeout_ms": 500}, 3.5),
+    "heartbeats end polls": ({"poll_timeout_ms": 1e6, "heartbeat_interval_ms": 5000}, 5),
+    "checked when it is due": ({"request_timeout_restarts": False}, 3.05),
+}
+
+
+@pytest.mark.parametrize(("changes", "period_s"), SILENT_FETCHES.values(), ids=SILENT_FETCHES)
 def test_a_silent_fetch_times_out_when_a_poll_ends(changes: dict[str, float], period_s: float) -> None:
     model = replace(KAFKA_CONSUMER, request_timeout_ms=3000, **{"heartbeat_interval_ms": 1e6, **changes})
     fault = {"api": "Fetch", "action": "black-hole"}

@@ -120,16 +120,16 @@ def test_requests_of_a_broker_without_capacity_time_out() -> None:
     assert _total(run, Count.EXPIRED) > 0
 
 
-@pytest.mark.parametrize(
-    ("restarts", "loop", "in_flight", "waits_s"),
-    [
-        pytest.param(False, "open", 1, 3.0, id="checked when it is due"),
-        pytest.param(True, "open", 1, 3.4, id="restarted by the next record"),
-        pytest.param(True, "open", 5, 5.0, id="restarted by the fifth record, which waits"),
-        pytest.param(True, "open", 9, 3.2, id="ended by a record that is sent"),
-        pytest.param(True, "closed", 5, 3.0, id="without a next record"),
-    ],
-)
+RESTARTS = {
+    "checked when it is due": (False, "open", 1, 3.0),
+    "restarted by the next record": (True, "open", 1, 3.4),
+    "restarted by the fifth record, which waits": (True, "open", 5, 5.0),
+    "ended by a record that is sent": (True, "open", 9, 3.2),
+    "without a next record": (True, "closed", 5, 3.0),
+}
+
+
+@pytest.mark.parametrize(("restarts", "loop", "in_flight", "waits_s"), RESTARTS.values(), ids=RESTARTS)
 def test_a_record_that_begins_a_batch_restarts_the_first_request_timeout(
     restarts: bool, loop: str, in_flight: int, waits_s: float
 ) -> None:
@@ -168,14 +168,14 @@ def test_cold_clients_connect_before_they_send() -> None:
     assert _total(run, Count.METADATA_REQUESTS) >= 60
 
 
-@pytest.mark.parametrize(
-    ("schedule", "errors"),
-    [
-        pytest.param({"times": 5}, 5, id="times"),
-        pytest.param({"on": [1, 4]}, 2, id="on"),
-        pytest.param({"schedule": "3 fail, 2 pass, 4 fail"}, 7, id="schedule"),
-    ],
-)
+SCHEDULES = {
+    "times": ({"times": 5}, 5),
+    "on": ({"on": [1, 4]}, 2),
+    "schedule": ({"schedule": "3 fail, 2 pass, 4 fail"}, 7),
+}
+
+
+@pytest.mark.parametrize(("schedule", "errors"), SCHEDULES.values(), ids=SCHEDULES)
 def test_schedule_of_a_rule_counts_the_requests_that_match(schedule: dict[str, object], errors: int) -> None:
     action = {"kind": "error", "code": "NOT_ENOUGH_REPLICAS"}
     run = _run({"at": "10s", "fault": {"api": "Produce", "action": action, **schedule}}, seconds=15)

@@ -394,14 +394,14 @@ def consumer_protocol(*, silent_ms: int, error: int = 0) -> Journal:
     return made
 
 
-@pytest.mark.parametrize(
-    ("silent_ms", "error", "count"),
-    [
-        pytest.param(60_000, ErrorCode.UNKNOWN_MEMBER_ID, 1, id="expired"),
-        pytest.param(5000, ErrorCode.FENCED_MEMBER_EPOCH, 0, id="fenced for another reason"),
-        pytest.param(60_000, 0, 0, id="late, but not expired"),
-    ],
-)
+EXPIRED = {
+    "expired": (60_000, ErrorCode.UNKNOWN_MEMBER_ID, 1),
+    "fenced for another reason": (5000, ErrorCode.FENCED_MEMBER_EPOCH, 0),
+    "late, but not expired": (60_000, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("silent_ms", "error", "count"), EXPIRED.values(), ids=EXPIRED)
 def test_members_of_consumer_groups_expire(silent_ms: int, error: int, count: int) -> None:
     assert len(texts("session-expired", consumer_protocol(silent_ms=silent_ms, error=error))) == count
 

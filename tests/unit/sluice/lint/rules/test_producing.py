@@ -353,13 +353,13 @@ def starts_once(client: Journal, from_ms: float) -> None:
     client.batch(from_ms + 2, from_ms + 3, batch=batch(from_ms), sent=ALL)
 
 
-@pytest.mark.parametrize(
-    ("rule", "make"),
-    [
-        pytest.param("one-record-per-batch", sends_seldom, id="each sends 5 records/s"),
-        pytest.param("producer-per-message", starts_once, id="each starts once"),
-    ],
-)
+FLEETS = {
+    "each sends 5 records/s": ("one-record-per-batch", sends_seldom),
+    "each starts once": ("producer-per-message", starts_once),
+}
+
+
+@pytest.mark.parametrize(("rule", "make"), FLEETS.values(), ids=FLEETS)
 def test_a_fleet_with_one_client_id_is_no_single_client(rule: str, make: Callable[[Journal, float], None]) -> None:
     assert texts(rule, fleet(make, 100)) == []
 

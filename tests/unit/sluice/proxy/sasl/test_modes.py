@@ -143,15 +143,13 @@ def test_the_proxy_authenticates_itself(mechanism: str) -> None:
     assert users(proxy.upstream) == {"User:bob"}
 
 
-@pytest.mark.parametrize(
-    ("properties", "reason"),
-    [
-        pytest.param(as_client(password="wrong"), "Authentication failed", id="wrong password"),
-        pytest.param(
-            as_client("SCRAM-SHA-256"), "does not accept SCRAM-SHA-256; expected one of PLAIN", id="mechanism"
-        ),
-    ],
-)
+REFUSED = {
+    "wrong password": (as_client(password="wrong"), "Authentication failed"),
+    "mechanism": (as_client("SCRAM-SHA-256"), "does not accept SCRAM-SHA-256; expected one of PLAIN"),
+}
+
+
+@pytest.mark.parametrize(("properties", "reason"), REFUSED.values(), ids=REFUSED)
 def test_a_refused_proxy_ends_its_clients_and_logs_it_once(
     properties: dict[str, str], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:

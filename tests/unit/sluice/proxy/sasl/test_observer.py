@@ -56,26 +56,18 @@ def observer(claim: str = "sub") -> SaslObserver:
     return SaslObserver(claim, set())
 
 
-@pytest.mark.parametrize(
-    ("exchange", "user"),
-    [
-        pytest.param(PLAIN, "alice", id="PLAIN"),
-        pytest.param(Exchange("PLAIN", [(plain("älice", "pässword"), b"")]), "älice", id="PLAIN, not ASCII"),
-        pytest.param(
-            Exchange("PLAIN", [(plain(authorization_id="other"), b"")]), "alice", id="PLAIN, authorization id"
-        ),
-        pytest.param(SCRAM_256, "alice", id="SCRAM-SHA-256"),
-        pytest.param(
-            Exchange("SCRAM-SHA-512", scram(ScramMechanism.SCRAM_SHA_512, "a=b,c")),
-            "a=b,c",
-            id="SCRAM-SHA-512, escaped",
-        ),
-        pytest.param(Exchange("OAUTHBEARER", [(bearer(SIGNED), b"")]), "carol", id="OAUTHBEARER, signed"),
-        pytest.param(
-            Exchange("OAUTHBEARER", [(bearer(token({"sub": "eve"})), b"")]), "eve", id="OAUTHBEARER, unsecured"
-        ),
-    ],
-)
+ACCEPTED = {
+    "PLAIN": (PLAIN, "alice"),
+    "PLAIN, not ASCII": (Exchange("PLAIN", [(plain("älice", "pässword"), b"")]), "älice"),
+    "PLAIN, authorization id": (Exchange("PLAIN", [(plain(authorization_id="other"), b"")]), "alice"),
+    "SCRAM-SHA-256": (SCRAM_256, "alice"),
+    "SCRAM-SHA-512, escaped": (Exchange("SCRAM-SHA-512", scram(ScramMechanism.SCRAM_SHA_512, "a=b,c")), "a=b,c"),
+    "OAUTHBEARER, signed": (Exchange("OAUTHBEARER", [(bearer(SIGNED), b"")]), "carol"),
+    "OAUTHBEARER, unsecured": (Exchange("OAUTHBEARER", [(bearer(token({"sub": "eve"})), b"")]), "eve"),
+}
+
+
+@pytest.mark.parametrize(("exchange", "user"), ACCEPTED.values(), ids=ACCEPTED)
 def test_user_counts_when_the_broker_accepts_the_last_token(exchange: Exchange, user: str) -> None:
     assert observe(observer(), exchange) == user
 
@@ -84,39 +76,37 @@ def test_user_is_in_the_configured_claim() -> None:
     assert observe(observer("email"), Exchange("OAUTHBEARER", [(bearer(SIGNED), b"")])) == "c@x"
 
 
-@pytest.mark.parametrize(
-    "exchange",
-    [
-        pytest.param(Exchange("PLAIN", []), id="no token"),
-        pytest.param(UNFINISHED, id="the first of two rounds of SCRAM"),
-        pytest.param(
-            Exchange("SCRAM-SHA-256", [*UNFINISHED.tokens, (b"c=biws", b"e=invalid-proof")]), id="SCRAM, error"
-        ),
-        pytest.param(REFUSED_BEARER, id="OAUTHBEARER, refused"),
-        pytest.param(Exchange("GSSAPI", [(b"ticket", b"")]), id="GSSAPI"),
-        pytest.param(Exchange("", [(plain(), b"")]), id="no mechanism"),
-        pytest.param(Exchange("PLAIN", [(b"alice", b"")]), id="PLAIN, malformed"),
-        pytest.param(Exchange("PLAIN", [(plain("x" * 32768), b"")]), id="PLAIN, a name longer than any string"),
-        pytest.param(DELEGATION_TOKEN, id="SCRAM, delegation token"),
-        pytest.param(Exchange("OAUTHBEARER", [(bearer("opaque"), b"")]), id="OAUTHBEARER, opaque token"),
-        pytest.param(Exchange("OAUTHBEARER", [(bearer(token({"exp": 1})), b"")]), id="OAUTHBEARER without the claim"),
-        pytest.param(Exchange("OAUTHBEARER", [(bearer(token({"sub": 5})), b"")]), id="OAUTHBEARER, claim is a number"),
-    ],
-)
+UNKNOWN = {
+    "no token": Exchange("PLAIN", []),
+    "the first of two rounds of SCRAM": UNFINISHED,
+    "SCRAM, error": Exchange("SCRAM-SHA-256", [*UNFINISHED.tokens, (b"c=biws", b"e=invalid-proof")]),
+    "OAUTHBEARER, refused": REFUSED_BEARER,
+    "GSSAPI": Exchange("GSSAPI", [(b"ticket", b"")]),
+    "no mechanism": Exchange("", [(plain(), b"")]),
+    "PLAIN, malformed": Exchange("PLAIN", [(b"alice", b"")]),
+    "PLAIN, a name longer than any string": Exchange("PLAIN", [(plain("x" * 32768), b"")]),
+    "SCRAM, delegation token": DELEGATION_TOKEN,
+    "OAUTHBEARER, opaque token": Exchange("OAUTHBEARER", [(bearer("opaque"), b"")]),
+    "OAUTHBEARER without the claim": Exchange("OAUTHBEARER", [(bearer(token({"exp": 1})), b"")]),
+    "OAUTHBEARER, claim is a number": Exchange("OAUTHBEARER", [(bearer(token({"sub": 5})), b"")]),
+}
+
+
+@pytest.mark.parametrize("exchange", UNKNOWN.values(), ids=UNKNOWN)
 def test_user_is_unknown(exchange: Exchange) -> None:
     assert observe(observer(), exchange) is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "user"),
-    [
-        pytest.param(PLAIN, BOB, "bob", id="the same mechanism"),
-        pytest.param(BOB, SCRAM_256, "alice", id="another mechanism"),
-        pytest.param(PLAIN, REFUSED_BEARER, None, id="another mechanism, refused"),
-        pytest.param(UNFINISHED, Exchange("PLAIN", [(b"malformed", b"")]), None, id="after an exchange without an end"),
-        pytest.param(Exchange("GSSAPI", [(b"ticket", b"")]), PLAIN, "alice", id="after an unknown mechanism"),
-    ],
-)
+NEXT_EXCHANGES = {
+    "the same mechanism": (PLAIN, BOB, "bob"),
+    "another mechanism": (BOB, SCRAM_256, "alice"),
+    "another mechanism, refused": (PLAIN, REFUSED_BEARER, None),
+    "after an exchange without an end": (UNFINISHED, Exchange("PLAIN", [(b"malformed", b"")]), None),
+    "after an unknown mechanism": (Exchange("GSSAPI", [(b"ticket", b"")]), PLAIN, "alice"),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "user"), NEXT_EXCHANGES.values(), ids=NEXT_EXCHANGES)
 def test_next_exchange_on_the_connection(first: Exchange, second: Exchange, user: str | None) -> None:
     one = observer()
     observe(one, first)

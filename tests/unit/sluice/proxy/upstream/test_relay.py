@@ -69,20 +69,20 @@ LEADER = LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
 ENDPOINT = NodeEndpoint(node_id=1, host="upstream", port=9092)
 
 
-@pytest.mark.parametrize(
-    ("given", "received", "expected"),
-    [
-        pytest.param(response(partition(aborted_transactions=ABORTED)), 200, True, id="aborted transactions"),
-        pytest.param(response(partition(aborted_transactions=MANY_ABORTED)), 50_000, False, id="too many of them"),
-        pytest.param(response(partition()), 30, False, id="the start of a partition is missing"),
-        pytest.param(response(partition()), 7, False, id="the header is missing"),
-        pytest.param(response(partition(), partition()), 200, False, id="another partition follows"),
-        pytest.param(response(partition(), partition(b"")), 200, False, id="a partition without records follows"),
-        pytest.param(response(partition(current_leader=LEADER)), 200, False, id="a new leader"),
-        pytest.param(response(partition(), node_endpoints=[ENDPOINT]), 200, False, id="an address"),
-        pytest.param(FetchResponse(), 200, False, id="no partition"),
-    ],
-)
+READ = {
+    "aborted transactions": (response(partition(aborted_transactions=ABORTED)), 200, True),
+    "too many of them": (response(partition(aborted_transactions=MANY_ABORTED)), 50_000, False),
+    "the start of a partition is missing": (response(partition()), 30, False),
+    "the header is missing": (response(partition()), 7, False),
+    "another partition follows": (response(partition(), partition()), 200, False),
+    "a partition without records follows": (response(partition(), partition(b"")), 200, False),
+    "a new leader": (response(partition(current_leader=LEADER)), 200, False),
+    "an address": (response(partition(), node_endpoints=[ENDPOINT]), 200, False),
+    "no partition": (FetchResponse(), 200, False),
+}
+
+
+@pytest.mark.parametrize(("given", "received", "expected"), READ.values(), ids=READ)
 def test_response_that_may_change_is_read(
     given: FetchResponse, received: int, expected: bool, route_of: Callable[[int], ForwardedRoute]
 ) -> None:

@@ -51,9 +51,10 @@ def test_a_span_has_the_failures_the_first_successes_and_the_open_connections(jo
     assert kinds == [("ConnectionOpened", ""), ("Request", ""), ("Request", "0"), ("Request", "50"), ("Request", "50")]
 
 
-@pytest.mark.parametrize(
-    ("second_ms", "count"), [(10_900, 1), (11_100, 2)], ids=["within the quiet time", "after the quiet time"]
-)
+SPANS = {"within the quiet time": (10_900, 1), "after the quiet time": (11_100, 2)}
+
+
+@pytest.mark.parametrize(("second_ms", "count"), SPANS.values(), ids=SPANS)
 def test_a_span_ends_after_a_time_without_failures(journal: HostJournal, second_ms: float, count: int) -> None:
     connection = journal.opened(0)
     journal.request(connection, 1000, "Metadata", errors=(5,))

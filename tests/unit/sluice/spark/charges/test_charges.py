@@ -65,15 +65,15 @@ def test_a_client_without_served_requests_has_no_trace() -> None:
     assert requests_of([packed([(1, 0, 1, 2000)])]) is None
 
 
-@pytest.mark.parametrize(
-    ("rows", "was_throttled", "abandoned"),
-    [
-        pytest.param([(1, 9, 1, 0), (2, 7, 1, 0)], False, 0, id="without throttle times"),
-        pytest.param([(1, 9, 1, 3000), (5, 7, 1, 0)], True, 0, id="a throttled request before another one"),
-        pytest.param([(5, 7, 1, 3000), (1, 9, 1, 3000)], True, 7, id="the last request of a connection"),
-        pytest.param([(1, 9, 1, 3000), (2, 7, 2, 3000), (3, 1, 3, 0)], True, 16, id="of each connection"),
-    ],
-)
+ABANDONED = {
+    "without throttle times": ([(1, 9, 1, 0), (2, 7, 1, 0)], False, 0),
+    "a throttled request before another one": ([(1, 9, 1, 3000), (5, 7, 1, 0)], True, 0),
+    "the last request of a connection": ([(5, 7, 1, 3000), (1, 9, 1, 3000)], True, 7),
+    "of each connection": ([(1, 9, 1, 3000), (2, 7, 2, 3000), (3, 1, 3, 0)], True, 16),
+}
+
+
+@pytest.mark.parametrize(("rows", "was_throttled", "abandoned"), ABANDONED.values(), ids=ABANDONED)
 def test_a_throttled_request_without_a_later_one_is_abandoned(
     rows: list[Row], was_throttled: bool, abandoned: int
 ) -> None:

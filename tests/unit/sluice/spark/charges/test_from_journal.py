@@ -58,30 +58,23 @@ def read_parquet(events: list[AnyEvent], folder: Path) -> Gathered:
 both_formats = pytest.mark.parametrize("read", [read_ndjson, read_parquet], ids=["as NDJSON", "as Parquet"])
 
 
+CHARGES = {
+    "a Produce request is charged by its size": (produced(), (7 * MS, 100, 3 * 256 + 9, 0)),
+    "with acks=0 too": (produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0)),
+    "a fetch is charged by its response": (fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0)),
+    "without the tagged fields of the header": (fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0)),
+    "a delayed response was charged before the delay": (
+        produced(answered_ns=40 * MS, throttle_time_ms=30),
+        (10 * MS, 100, 3 * 256 + 9, 30),
+    ),
+    "otherwise the charge is at the response": (produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30)),
+    "a muted fetch is charged 0": (fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30)),
+    "a delayed fetch is charged": (fetched(answered_ns=40 * MS, throttle_time_ms=30), (10 * MS, 60, 3 * 256 + 9, 30)),
+}
+
+
 @both_formats
-@pytest.mark.parametrize(
-    ("event", "row"),
-    [
-        pytest.param(produced(), (7 * MS, 100, 3 * 256 + 9, 0), id="a Produce request is charged by its size"),
-        pytest.param(produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0), id="with acks=0 too"),
-        pytest.param(fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0), id="a fetch is charged by its response"),
-        pytest.param(fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0), id="without the tagged fields of the header"),
-        pytest.param(
-            produced(answered_ns=40 * MS, throttle_time_ms=30),
-            (10 * MS, 100, 3 * 256 + 9, 30),
-            id="a delayed response was charged before the delay",
-        ),
-        pytest.param(
-            produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30), id="otherwise the charge is at the response"
-        ),
-        pytest.param(fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30), id="a muted fetch is charged 0"),
-        pytest.param(
-            fetched(answered_ns=40 * MS, throttle_time_ms=30),
-            (10 * MS, 60, 3 * 256 + 9, 30),
-            id="a delayed fetch is charged",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("event", "row"), CHARGES.values(), ids=CHARGES)
 def test_a_charge(event: Request, row: Row, read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
     # The other kind of event gives every Parquet column a type.
     gathered = read([event, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
@@ -123,44 +116,42 @@ def test_a_throttled_request_without_a_throttle_time_marks_its_client(
     }
 
 
-@pytest.mark.parametrize(
-    ("by", "user", "client_id"),
-    [
-        pytest.param("client-id", "", "shop", id="by client id"),
-        pytest.param("user", "bob", "", id="by user"),
-        pytest.param("user+client-id", "bob", "shop", id="by both"),
-    ],
-)
+LEVELS = {
+    "by client id": ("client-id", "", "shop"),
+    "by user": ("user", "bob", ""),
+    "by both": ("user+client-id", "bob", "shop"),
+}
+
+
+@pytest.mark.parametrize(("by", "user", "client_id"), LEVELS.values(), ids=LEVELS)
 def test_rows_are_grouped_by_the_level_of_the_quota(by: By, user: str, client_id: str) -> None:
     gathered = Gathered(by, ALL)
     assert take_line(msgspec.json.encode(produced()), gathered) is None
     assert list(rows_of(gathered)) == [Client("Produce", "2", user, client_id)]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        pytest.param(b"{", "not JSON", id="a truncated line"),
-        pytest.param(b"[1]", "expected a JSON object", id="not an object"),
-        pytest.param(b'{"seq": 1}', "no kind", id="an object without a kind"),
-        pytest.param(b'{"kind": "party"}', "unknown kind party", id="an unknown kind"),
-        pytest.param(b'{"kind": "request"}', "request event of another journal version", id="a missing field"),
-        pytest.param(
-            msgspec.json.encode(produced()).replace(b'"version":9', b'"version":"9"'),
-            "request event of another journal version",
-            id="a field of another type",
-        ),
-        pytest.param(msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0", id="a negative size"),
-        pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="invalid UTF-8"),
-        pytest.param(b'{"kind": ["request"]}', "unknown kind ['request']", id="a kind that is not a string"),
-        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON nested too deeply"),
-        pytest.param(
-            msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
-            "<= ",
-            id="a time out of range",
-        ),
-    ],
-)
+INVALID_LINES = {
+    "a truncated line": (b"{", "not JSON"),
+    "not an object": (b"[1]", "expected a JSON object"),
+    "an object without a kind": (b'{"seq": 1}', "no kind"),
+    "an unknown kind": (b'{"kind": "party"}', "unknown kind party"),
+    "a missing field": (b'{"kind": "request"}', "request event of another journal version"),
+    "a field of another type": (
+        msgspec.json.encode(produced()).replace(b'"version":9', b'"version":"9"'),
+        "request event of another journal version",
+    ),
+    "a negative size": (msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0"),
+    "invalid UTF-8": (b'{"kind": "request", "client_id": "\xff"}', "not JSON"),
+    "a kind that is not a string": (b'{"kind": ["request"]}', "unknown kind ['request']"),
+    "JSON nested too deeply": (b'{"kind":' + b"[" * 100_000, "not JSON"),
+    "a time out of range": (
+        msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
+        "<= ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "reason"), INVALID_LINES.values(), ids=INVALID_LINES)
 def test_an_invalid_line_has_a_reason(line: bytes, reason: str) -> None:
     gathered = Gathered("client-id", ALL)
     assert not take_lines(line, gathered)
@@ -175,16 +166,16 @@ def test_unknown_fields_are_ignored() -> None:
     assert take_line(line, Gathered("client-id", ALL)) is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        pytest.param({"kind": "party"}, "unknown kind party", id="an unknown kind"),
-        pytest.param({"kind": None}, "no kind", id="no kind"),
-        pytest.param({"client_id": None}, "null or out of range", id="a null"),
-        pytest.param({"request_bytes": -1}, "null or out of range", id="a negative size"),
-        pytest.param({"version": 300}, "null or out of range", id="a version out of range"),
-    ],
-)
+INVALID_ROWS = {
+    "an unknown kind": ({"kind": "party"}, "unknown kind party"),
+    "no kind": ({"kind": None}, "no kind"),
+    "a null": ({"client_id": None}, "null or out of range"),
+    "a negative size": ({"request_bytes": -1}, "null or out of range"),
+    "a version out of range": ({"version": 300}, "null or out of range"),
+}
+
+
+@pytest.mark.parametrize(("changes", "reason"), INVALID_ROWS.values(), ids=INVALID_ROWS)
 def test_an_invalid_row_is_quarantined(changes: dict[str, object], reason: str) -> None:
     good = {"kind": "request", **{name: getattr(produced(), name, 0) for name in COLUMNS[1:]}}
     rows = [good, good | changes, good]

@@ -85,28 +85,28 @@ def test_a_fetch_of_kafka_2_8_has_other_field_names() -> None:
     assert taken(older) == taken(REAL_FETCH)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(('"replicaId":-1', '"replicaId":2'), id="up to version 14"),
-        pytest.param(('"replicaId":-1', '"replicaState":{"replicaId":2,"replicaEpoch":1}'), id="since version 15"),
-    ],
-)
+FOLLOWERS = {
+    "up to version 14": ('"replicaId":-1', '"replicaId":2'),
+    "since version 15": ('"replicaId":-1', '"replicaState":{"replicaId":2,"replicaEpoch":1}'),
+}
+
+
+@pytest.mark.parametrize("change", FOLLOWERS.values(), ids=FOLLOWERS)
 def test_a_fetch_of_a_follower(change: tuple[str, str]) -> None:
     gathered = Gathered("client-id", 1000)
     assert take_line(as_json(REAL_FETCH, change), gathered) is None
     assert gathered.counts == {FROM_FOLLOWERS: 1}
 
 
-@pytest.mark.parametrize(
-    ("stamp", "ms"),
-    [
-        pytest.param("[2026-11-21 12:00:00,500]", 0, id="Kafka's default layout"),
-        pytest.param("2026-11-21T12:00:00.500Z", 0, id="ISO 8601, in UTC"),
-        pytest.param("2026-11-21T13:30:00.500123+01:30", 0, id="with a zone"),
-        pytest.param("[2026-11-21 12:00:00,501]", 1, id="a millisecond later"),
-    ],
-)
+TIMES = {
+    "Kafka's default layout": ("[2026-11-21 12:00:00,500]", 0),
+    "ISO 8601, in UTC": ("2026-11-21T12:00:00.500Z", 0),
+    "with a zone": ("2026-11-21T13:30:00.500123+01:30", 0),
+    "a millisecond later": ("[2026-11-21 12:00:00,501]", 1),
+}
+
+
+@pytest.mark.parametrize(("stamp", "ms"), TIMES.values(), ids=TIMES)
 def test_times(stamp: str, ms: int) -> None:
     body = as_json(REAL_FETCH[REAL_FETCH.index("Completed") :], ('"sendTimeMs":', '"sendTimeMs":200.0,"x":'))
     body = as_json(body, ('"responseQueueTimeMs":', '"responseQueueTimeMs":100.0,"y":'))

@@ -123,13 +123,13 @@ def test_every_parquet_row_is_read_once_for_any_split_size(
     assert (times, quarantined, counts[USED]) == (list(range(50)), [], 50)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        pytest.param(b"PAR1 and no more", "invalid Parquet file", id="only the first bytes are those of Parquet"),
-        pytest.param(None, "missing columns kind, at_ns, broker", id="Parquet that is not a journal export"),
-    ],
-)
+UNREADABLE = {
+    "only the first bytes are those of Parquet": (b"PAR1 and no more", "invalid Parquet file"),
+    "Parquet that is not a journal export": (None, "missing columns kind, at_ns, broker"),
+}
+
+
+@pytest.mark.parametrize(("content", "reason"), UNREADABLE.values(), ids=UNREADABLE)
 def test_an_unreadable_file_is_quarantined(content: bytes | None, reason: str, tmp_path: Path) -> None:
     from pyarrow import parquet
 
@@ -158,14 +158,14 @@ def test_a_path_may_have_a_scheme(tmp_path: Path) -> None:
         assert found.counts == {USED: 5}
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        pytest.param("nothing.log", "nothing.log: no such file or folder", id="a missing file"),
-        pytest.param("empty", "empty: no input", id="an empty folder"),
-        pytest.param("empty.log", "empty.log: no input", id="an empty file"),
-    ],
-)
+MISSING = {
+    "a missing file": ("nothing.log", "nothing.log: no such file or folder"),
+    "an empty folder": ("empty", "empty: no input"),
+    "an empty file": ("empty.log", "empty.log: no input"),
+}
+
+
+@pytest.mark.parametrize(("name", "line"), MISSING.values(), ids=MISSING)
 def test_missing_input_is_an_error(name: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty.log").touch()

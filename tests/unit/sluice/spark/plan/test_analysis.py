@@ -54,13 +54,13 @@ def test_without_throttling_the_required_quota_is_the_rate_of_the_busiest_ten_se
     assert found.outcome.throttled == 0
 
 
-@pytest.mark.parametrize(
-    ("limits", "quota"),
-    [
-        pytest.param(Limits(0, 0.0), 20_000, id="no throttling: a burst may be ten seconds of the quota"),
-        pytest.param(Limits(2000, 1.0), 16_700, id="2 s at most: KIP-13's formula solved for the quota"),
-    ],
-)
+BURSTS = {
+    "no throttling: a burst may be ten seconds of the quota": (Limits(0, 0.0), 20_000),
+    "2 s at most: KIP-13's formula solved for the quota": (Limits(2000, 1.0), 16_700),
+}
+
+
+@pytest.mark.parametrize(("limits", "quota"), BURSTS.values(), ids=BURSTS)
 def test_one_burst(limits: Limits, quota: int) -> None:
     found = find_need(SHOP, [packed([(0, 200_000)])], settings_with(limits))
     assert found is not None

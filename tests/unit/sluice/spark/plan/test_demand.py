@@ -33,18 +33,18 @@ def stated(*demands: Demand, is_partial: bool = False) -> list[Stated]:
     return list(state(demands, LEAST_MS, is_partial=is_partial).values())
 
 
-@pytest.mark.parametrize(
-    ("rows", "confidence"),
-    [
-        pytest.param(STEADY, "known", id="requests at a constant rate"),
-        pytest.param(every(200, 301), "brief", id="requests for a minute"),
-        pytest.param([(0, 1000)], "brief", id="one request"),
-        pytest.param([(0, 1000)] * 3, "brief", id="requests at one time"),
-        # One burst in each of the ten parts: they do not differ, but the log could have been one burst longer.
-        pytest.param(every(13_000, 10), "uncertain", id="ten regular bursts"),
-        pytest.param(every(80_000, 3), "irregular", id="three bursts"),
-    ],
-)
+CONFIDENCES = {
+    "requests at a constant rate": (STEADY, "known"),
+    "requests for a minute": (every(200, 301), "brief"),
+    "one request": ([(0, 1000)], "brief"),
+    "requests at one time": ([(0, 1000)] * 3, "brief"),
+    # One burst in each of the ten parts: they do not differ, but the log could have been one burst longer.
+    "ten regular bursts": (every(13_000, 10), "uncertain"),
+    "three bursts": (every(80_000, 3), "irregular"),
+}
+
+
+@pytest.mark.parametrize(("rows", "confidence"), CONFIDENCES.values(), ids=CONFIDENCES)
 def test_the_confidence_of_a_demand(rows: list[tuple[int, int]], confidence: Confidence) -> None:
     (found,) = stated(measured(rows))
     assert found.confidence == confidence
@@ -55,14 +55,14 @@ def test_the_uncertainty_of_regular_bursts_covers_a_longer_log() -> None:
     assert found.rate * (1 - found.uncertainty) <= 1000 / 13 <= found.rate
 
 
-@pytest.mark.parametrize(
-    ("kind", "broker", "client_id", "confidence"),
-    [
-        pytest.param("Produce", "1", "other", "known", id="another producer may send as before"),
-        pytest.param("Produce", "2", "shop", "throttled", id="the client may send less to another broker"),
-        pytest.param("Fetch", "1", "other", "throttled", id="consumers read what producers wrote"),
-    ],
-)
+THROTTLED = {
+    "another producer may send as before": ("Produce", "1", "other", "known"),
+    "the client may send less to another broker": ("Produce", "2", "shop", "throttled"),
+    "consumers read what producers wrote": ("Fetch", "1", "other", "throttled"),
+}
+
+
+@pytest.mark.parametrize(("kind", "broker", "client_id", "confidence"), THROTTLED.values(), ids=THROTTLED)
 def test_a_throttled_producer_limits_others(kind: Kind, broker: str, client_id: str, confidence: Confidence) -> None:
     other = measured(STEADY, Client(kind, broker, "", client_id))
     assert [each.confidence for each in stated(measured(STEADY, throttle_ms=9), other)] == ["throttled", confidence]
@@ -73,15 +73,15 @@ def test_a_throttled_consumer_does_not_limit_producers() -> None:
     assert [each.confidence for each in stated(measured(STEADY), consumer)] == ["known", "throttled"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "throttle_ms", "is_partial", "rate"),
-    [
-        pytest.param(STEADY, 9, False, 5000, id="a throttled client: what it sent, without the last request"),
-        pytest.param(STEADY, 0, True, 5000, id="an incomplete log"),
-        pytest.param(every(200, 301), 0, False, 1667, id="a client seen for a third of the log: averaged over the log"),
-        pytest.param(every(80_000, 3), 0, False, 0, id="too few bursts: nothing"),
-    ],
-)
+LOWER_BOUNDS = {
+    "a throttled client: what it sent, without the last request": (STEADY, 9, False, 5000),
+    "an incomplete log": (STEADY, 0, True, 5000),
+    "a client seen for a third of the log: averaged over the log": (every(200, 301), 0, False, 1667),
+    "too few bursts: nothing": (every(80_000, 3), 0, False, 0),
+}
+
+
+@pytest.mark.parametrize(("rows", "throttle_ms", "is_partial", "rate"), LOWER_BOUNDS.values(), ids=LOWER_BOUNDS)
 def test_a_lower_bound(rows: list[tuple[int, int]], throttle_ms: int, is_partial: bool, rate: float) -> None:
     whole = measured(STEADY, SHOP._replace(client_id="whole"))
     found, _ = stated(measured(rows, throttle_ms=throttle_ms), whole, is_partial=is_partial)
@@ -89,14 +89,14 @@ def test_a_lower_bound(rows: list[tuple[int, int]], throttle_ms: int, is_partial
     assert 0.97 * rate <= found.rate <= rate
 
 
-@pytest.mark.parametrize(
-    ("rows", "throttle_ms", "advice"),
-    [
-        pytest.param(STEADY, 9, "record at least 2 minutes without quotas", id="a throttled client"),
-        pytest.param(every(200, 301), 0, "record at least 2 minutes", id="a short log"),
-        pytest.param(every(80_000, 3), 0, "record at least 8 minutes", id="an irregular client"),
-    ],
-)
+ADVICE = {
+    "a throttled client": (STEADY, 9, "record at least 2 minutes without quotas"),
+    "a short log": (every(200, 301), 0, "record at least 2 minutes"),
+    "an irregular client": (every(80_000, 3), 0, "record at least 8 minutes"),
+}
+
+
+@pytest.mark.parametrize(("rows", "throttle_ms", "advice"), ADVICE.values(), ids=ADVICE)
 def test_what_to_record_is_stated(rows: list[tuple[int, int]], throttle_ms: int, advice: str) -> None:
     demands = [measured(rows, throttle_ms=throttle_ms)]
     coverage = coverage_of(demands, state(demands, LEAST_MS, is_partial=False), {}, LEAST_MS)

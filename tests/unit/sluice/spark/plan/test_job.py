@@ -134,15 +134,15 @@ def test_the_page_is_self_contained(out: Path, tag: str) -> None:
     assert "<code>a|`b`\\x0a# c &lt;b&gt;</code>" in page
 
 
-@pytest.mark.parametrize(
-    ("lines", "warning"),
-    [
-        pytest.param(b"", "Short log: 9 s of traffic; 10 quota windows (110 s) are required.", id="a short log"),
-        pytest.param(b'{"kind":"gap","lost":7}\n', "Incomplete log: the journal lost 7 events.", id="lost events"),
-        pytest.param(b"no\n" * 9, "Incomplete log: 9 lines or rows were not understood, 9 were.", id="invalid lines"),
-        pytest.param(b'{"kind":"gap","lost":0}\n', "No traffic: ", id="no traffic"),
-    ],
-)
+WARNINGS = {
+    "a short log": (b"", "Short log: 9 s of traffic; 10 quota windows (110 s) are required."),
+    "lost events": (b'{"kind":"gap","lost":7}\n', "Incomplete log: the journal lost 7 events."),
+    "invalid lines": (b"no\n" * 9, "Incomplete log: 9 lines or rows were not understood, 9 were."),
+    "no traffic": (b'{"kind":"gap","lost":0}\n', "No traffic: "),
+}
+
+
+@pytest.mark.parametrize(("lines", "warning"), WARNINGS.values(), ids=WARNINGS)
 def test_reasons_for_no_recommendation_come_first(lines: bytes, warning: str, tmp_path: Path) -> None:
     file = tmp_path / "log"
     seconds = 10 if not lines else 1200

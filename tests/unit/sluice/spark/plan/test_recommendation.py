@@ -35,18 +35,20 @@ def clients(count: int) -> list[Finding]:
     return [need(f"web-{number}", 10 * (number + 1)) for number in range(count)]
 
 
+DEFAULTS = {
+    "below ten clients each has an override, and others no quota": (9, 5, False, None, 9, 0),
+    "a default is based on ten clients": (10, 5, False, 100, 0, 10),
+    "overrides leave ten clients for the default": (12, 5, False, 100, 2, 10),
+    "overrides are limited": (20, 5, False, 150, 5, 15),
+    "without overrides the default is the largest need": (20, 0, False, 200, 0, 20),
+    "a requested default is the need of the middle client at least": (9, 9, True, 50, 4, 5),
+    "of two clients, that of the larger": (2, 9, True, 20, 0, 2),
+    "of one client, its own": (1, 9, True, 10, 0, 1),
+}
+
+
 @pytest.mark.parametrize(
-    ("count", "most", "always_default", "default", "overridden", "basis"),
-    [
-        pytest.param(9, 5, False, None, 9, 0, id="below ten clients each has an override, and others no quota"),
-        pytest.param(10, 5, False, 100, 0, 10, id="a default is based on ten clients"),
-        pytest.param(12, 5, False, 100, 2, 10, id="overrides leave ten clients for the default"),
-        pytest.param(20, 5, False, 150, 5, 15, id="overrides are limited"),
-        pytest.param(20, 0, False, 200, 0, 20, id="without overrides the default is the largest need"),
-        pytest.param(9, 9, True, 50, 4, 5, id="a requested default is the need of the middle client at least"),
-        pytest.param(2, 9, True, 20, 0, 2, id="of two clients, that of the larger"),
-        pytest.param(1, 9, True, 10, 0, 1, id="of one client, its own"),
-    ],
+    ("count", "most", "always_default", "default", "overridden", "basis"), DEFAULTS.values(), ids=DEFAULTS
 )
 def test_the_default_stands_on_enough_clients(
     count: int, most: int, always_default: bool, default: int | None, overridden: int, basis: int
@@ -136,14 +138,14 @@ def test_kinds_are_recommended_separately() -> None:
     assert [(each.kind, each.default) for each in found] == [("Produce", 70), ("Fetch", 10)]
 
 
-@pytest.mark.parametrize(
-    ("by", "user", "client_id"),
-    [
-        pytest.param("client-id", "", "", id="no client id"),
-        pytest.param("user", "", "", id="no user"),
-        pytest.param("user+client-id", "bob", "", id="a user without a client id"),
-    ],
-)
+NAMELESS = {
+    "no client id": ("client-id", "", ""),
+    "no user": ("user", "", ""),
+    "a user without a client id": ("user+client-id", "bob", ""),
+}
+
+
+@pytest.mark.parametrize(("by", "user", "client_id"), NAMELESS.values(), ids=NAMELESS)
 def test_a_client_without_a_name_has_no_override_and_sets_the_default(by: By, user: str, client_id: str) -> None:
     needs = [need(client_id, 500, user=user), need("x", 5, user="y"), need("z", 5, user="z")]
     (found,) = quotas_for(needs, by, always_default=True)

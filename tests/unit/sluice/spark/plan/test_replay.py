@@ -117,24 +117,20 @@ def figures(outcome: Outcome) -> tuple[int, int, int, int]:
 KIP_13 = [*every(1000, 5_000_000, 9), (9000, 15_000_000, 0), (10_000, 5_000_000, 0)]
 
 
-@pytest.mark.parametrize(
-    ("client", "profile", "loop", "expected", "span_ms"),
-    [
-        # The mute ends at 11000. The 5 MB of 0 have left the window; 60 MB in 10.000 s are throttled for 2 s again.
-        pytest.param(PRODUCER, MUTES, "closed", (11, 2, 4000, 1000), 11_000, id="think time passes during a mute"),
-        pytest.param(PRODUCER, MUTES, "open", (11, 2, 4000, 1000), 11_000, id="requests queue during a mute"),
-        # The response is sent at 11000, then 1 s of think time: at 12000 another 5 MB have left the window.
-        pytest.param(
-            PRODUCER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="think time starts after a delayed response"
-        ),
-        pytest.param(PRODUCER, HOLDS, "open", (11, 2, 4000, 5000), 11_000, id="a delayed response adds its delay"),
-        # The muted fetch of 15 MB is repeated: 55 MB at 11000, 50 MB at 12000, which is within the quota.
-        pytest.param(
-            CONSUMER, MUTES, "closed", (13, 2, 3000, 3000), 13_000, id="a muted fetch is repeated until it is served"
-        ),
-        pytest.param(CONSUMER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="a delayed fetch is charged once"),
-    ],
-)
+FIGURES = {
+    # The mute ends at 11000. The 5 MB of 0 have left the window; 60 MB in 10.000 s are throttled for 2 s again.
+    "think time passes during a mute": (PRODUCER, MUTES, "closed", (11, 2, 4000, 1000), 11_000),
+    "requests queue during a mute": (PRODUCER, MUTES, "open", (11, 2, 4000, 1000), 11_000),
+    # The response is sent at 11000, then 1 s of think time: at 12000 another 5 MB have left the window.
+    "think time starts after a delayed response": (PRODUCER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000),
+    "a delayed response adds its delay": (PRODUCER, HOLDS, "open", (11, 2, 4000, 5000), 11_000),
+    # The muted fetch of 15 MB is repeated: 55 MB at 11000, 50 MB at 12000, which is within the quota.
+    "a muted fetch is repeated until it is served": (CONSUMER, MUTES, "closed", (13, 2, 3000, 3000), 13_000),
+    "a delayed fetch is charged once": (CONSUMER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000),
+}
+
+
+@pytest.mark.parametrize(("client", "profile", "loop", "expected", "span_ms"), FIGURES.values(), ids=FIGURES)
 def test_figures_of_kip_13(
     client: Client, profile: str, loop: Loop, expected: tuple[int, int, int, int], span_ms: float
 ) -> None:
@@ -166,14 +162,14 @@ def test_connections_of_one_client_share_its_quota_but_not_its_throttle_time() -
     assert (outcome.throttled, outcome.added_total_ms) == (3, 800)
 
 
-@pytest.mark.parametrize(
-    ("profile", "requests", "starved"),
-    [
-        pytest.param("kafka-4.4", 3, 0, id="is split by the quota of a window since 2.5"),
-        pytest.param("kafka-2.4", 1, 1, id="is never served by 2.0 to 2.4"),
-        pytest.param("kafka-1.1", 2, 0, id="is delayed up to 1.1"),
-    ],
-)
+LARGE_FETCHES = {
+    "is split by the quota of a window since 2.5": ("kafka-4.4", 3, 0),
+    "is never served by 2.0 to 2.4": ("kafka-2.4", 1, 1),
+    "is delayed up to 1.1": ("kafka-1.1", 2, 0),
+}
+
+
+@pytest.mark.parametrize(("profile", "requests", "starved"), LARGE_FETCHES.values(), ids=LARGE_FETCHES)
 def test_a_fetch_larger_than_the_whole_window(profile: str, requests: int, starved: int) -> None:
     outcome = replay(CONSUMER, requests_of([(0, 15_000, 0), (60_000, 1, 0)]), Candidate(1000.0, profile, "closed"))
     assert (outcome.requests, outcome.starved) == (requests, starved)
@@ -196,13 +192,13 @@ def test_a_client_without_an_id_has_no_limit_since_kafka_2_0() -> None:
     assert throttled["kip-13"] > 0
 
 
-@pytest.mark.parametrize(
-    ("client", "throttled"),
-    [
-        pytest.param(Client("Produce", "1", "alice", ""), True, id="per user"),
-        pytest.param(Client("Produce", "1", "alice", "shop"), True, id="per user and client id"),
-    ],
-)
+PER_USER = {
+    "per user": (Client("Produce", "1", "alice", ""), True),
+    "per user and client id": (Client("Produce", "1", "alice", "shop"), True),
+}
+
+
+@pytest.mark.parametrize(("client", "throttled"), PER_USER.values(), ids=PER_USER)
 def test_a_quota_per_user_throttles(client: Client, throttled: bool) -> None:
     outcome = replay(client, requests_of(every(100, 5000, 100)), Candidate(1000.0, MUTES, "closed"))
     assert (outcome.throttled > 0) is throttled

@@ -17,24 +17,20 @@ def events(journal: Journal) -> None:
     journal.beside(client_id="other").batch(1, 2, errors=[NOT_LEADER])
 
 
-@pytest.mark.parametrize(
-    ("failure", "ids"),
-    [
-        pytest.param(
-            "", ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"], id="severity"
-        ),
-        pytest.param(
-            "another reason",
-            ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"],
-            id="a name that is part of a word",
-        ),
-        pytest.param(
-            "client other got nothing",
-            ["retries-ended", "not-retriable", "slow-response", "lost-events", "throttled"],
-            id="named in the failure",
-        ),
-    ],
-)
+ORDERS = {
+    "severity": ("", ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"]),
+    "a name that is part of a word": (
+        "another reason",
+        ["not-retriable", "retries-ended", "slow-response", "lost-events", "throttled"],
+    ),
+    "named in the failure": (
+        "client other got nothing",
+        ["retries-ended", "not-retriable", "slow-response", "lost-events", "throttled"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("failure", "ids"), ORDERS.values(), ids=ORDERS)
 def test_order(failure: str, ids: list[str]) -> None:
     assert [one.id for _, one in ranked([history_of(events, after_ms=60_000)], failure)] == ids
 
@@ -87,14 +83,14 @@ def loop_by_rule(journal: Journal) -> None:
     faulty(journal)
 
 
-@pytest.mark.parametrize(
-    ("make", "ids"),
-    [
-        pytest.param(faulty, ["unanswered-request"], id="a rule whose effect is a finding"),
-        pytest.param(stopped, ["election-without-leader"], id="a broker whose partitions have a finding"),
-        pytest.param(loop_by_rule, ["unanswered-request", "rebalance-loop"], id="a rule precedes what it caused"),
-    ],
-)
+ONE_FINDING = {
+    "a rule whose effect is a finding": (faulty, ["unanswered-request"]),
+    "a broker whose partitions have a finding": (stopped, ["election-without-leader"]),
+    "a rule precedes what it caused": (loop_by_rule, ["unanswered-request", "rebalance-loop"]),
+}
+
+
+@pytest.mark.parametrize(("make", "ids"), ONE_FINDING.values(), ids=ONE_FINDING)
 def test_one_cause_is_one_finding(make: Make, ids: list[str]) -> None:
     assert [one.id for _, one in ranked([history_of(make)])] == ids
 
@@ -109,14 +105,14 @@ def unclosed(journal: Journal) -> None:
     journal.batch(5, 6)
 
 
-@pytest.mark.parametrize(
-    ("make", "failure", "severity"),
-    [
-        pytest.param(throttled, "assert 1 == 2", "error", id="of a failed test"),
-        pytest.param(throttled, "", "warning", id="without a failure"),
-        pytest.param(unclosed, "assert 1 == 2", "warning", id="an effect of the failure"),
-    ],
-)
+FIRST_CAUSES = {
+    "of a failed test": (throttled, "assert 1 == 2", "error"),
+    "without a failure": (throttled, "", "warning"),
+    "an effect of the failure": (unclosed, "assert 1 == 2", "warning"),
+}
+
+
+@pytest.mark.parametrize(("make", "failure", "severity"), FIRST_CAUSES.values(), ids=FIRST_CAUSES)
 def test_the_first_cause_of_a_failure_is_an_error(make: Make, failure: str, severity: str) -> None:
     ((_, one),) = ranked([history_of(make)], failure)
     assert one.severity == severity

@@ -111,9 +111,10 @@ def pairs(assignment: Assignment) -> set[tuple[bytes, int]]:
     return {(topic, partition) for topic, indexes in assignment.items() for partition in indexes}
 
 
-@pytest.mark.parametrize(
-    "homogeneous", [pytest.param(True, id="same subscriptions"), pytest.param(False, id="different subscriptions")]
-)
+SUBSCRIPTIONS = {"same subscriptions": True, "different subscriptions": False}
+
+
+@pytest.mark.parametrize("homogeneous", SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @given(data=st.data())
 def test_each_subscribed_partition_is_assigned_once_to_a_subscriber(

@@ -26,19 +26,19 @@ from tests.support.virtual_broker import VirtualBroker
 # -- initial rebalance of an empty group -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("joins_at_ms", "overrides", "rebalance_ms", "ends_at_ms"),
-    [
-        pytest.param([0], [], 60_000, 3_000, id="one member waits for the delay"),
-        pytest.param([0, 2_999], [], 60_000, 6_000, id="a second member extends the wait"),
-        pytest.param([0, 100, 200], [], 60_000, 6_000, id="several joins within one delay extend it once"),
-        pytest.param([0, 1_000, 4_000, 7_000], [], 60_000, 12_000, id="repeated joins"),
-        pytest.param([0, 1_000, 4_000, 6_500], [], 7_000, 7_000, id="the rebalance timeout limits the wait"),
-        pytest.param([0, 1_000], [], 2_000, 3_000, id="a rebalance timeout below the delay does not extend the wait"),
-        pytest.param([0], ["group.initial.rebalance.delay.ms=0"], 60_000, 0, id="no delay"),
-        pytest.param([0, 50], ["group.initial.rebalance.delay.ms=100"], 60_000, 200, id="configured delay"),
-    ],
-)
+INITIAL = {
+    "one member waits for the delay": ([0], [], 60_000, 3_000),
+    "a second member extends the wait": ([0, 2_999], [], 60_000, 6_000),
+    "several joins within one delay extend it once": ([0, 100, 200], [], 60_000, 6_000),
+    "repeated joins": ([0, 1_000, 4_000, 7_000], [], 60_000, 12_000),
+    "the rebalance timeout limits the wait": ([0, 1_000, 4_000, 6_500], [], 7_000, 7_000),
+    "a rebalance timeout below the delay does not extend the wait": ([0, 1_000], [], 2_000, 3_000),
+    "no delay": ([0], ["group.initial.rebalance.delay.ms=0"], 60_000, 0),
+    "configured delay": ([0, 50], ["group.initial.rebalance.delay.ms=100"], 60_000, 200),
+}
+
+
+@pytest.mark.parametrize(("joins_at_ms", "overrides", "rebalance_ms", "ends_at_ms"), INITIAL.values(), ids=INITIAL)
 def test_initial_rebalance_waits_for_more_members(
     joins_at_ms: list[int], overrides: list[str], rebalance_ms: int, ends_at_ms: int
 ) -> None:
@@ -153,15 +153,15 @@ def changed_protocols() -> list[Any]:
     return [protocol("range", subscription("t", "u"))]
 
 
-@pytest.mark.parametrize(
-    ("index", "protocols", "rebalances"),
-    [
-        pytest.param(0, [], True, id="leader"),
-        pytest.param(0, changed_protocols(), True, id="leader with other topics"),
-        pytest.param(1, [], False, id="follower without changes"),
-        pytest.param(1, changed_protocols(), True, id="follower with other topics"),
-    ],
-)
+REJOINS = {
+    "leader": (0, [], True),
+    "leader with other topics": (0, changed_protocols(), True),
+    "follower without changes": (1, [], False),
+    "follower with other topics": (1, changed_protocols(), True),
+}
+
+
+@pytest.mark.parametrize(("index", "protocols", "rebalances"), REJOINS.values(), ids=REJOINS)
 def test_rejoin_of_a_stable_group_starts_a_rebalance_for_the_leader_or_new_topics(
     index: int, protocols: list[Any], rebalances: bool
 ) -> None:
@@ -206,20 +206,19 @@ def test_second_join_of_a_member_replaces_its_pending_join(broker: VirtualBroker
 # -- protocols ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("preferences", "chosen"),
-    [
-        pytest.param(["range"], "range", id="one member"),
-        pytest.param(["range sticky", "sticky range", "sticky range"], "sticky", id="most votes"),
-        pytest.param(["range sticky", "sticky range"], "range", id="a tie goes to the first protocol that got a vote"),
-        pytest.param(["range sticky", "cooperative sticky"], "sticky", id="only protocols that all members support"),
-        pytest.param(
-            ["cooperative sticky range", "sticky cooperative", "range cooperative sticky"],
-            "cooperative",
-            id="each vote counts for its first protocol that all members support",
-        ),
-    ],
-)
+VOTES = {
+    "one member": (["range"], "range"),
+    "most votes": (["range sticky", "sticky range", "sticky range"], "sticky"),
+    "a tie goes to the first protocol that got a vote": (["range sticky", "sticky range"], "range"),
+    "only protocols that all members support": (["range sticky", "cooperative sticky"], "sticky"),
+    "each vote counts for its first protocol that all members support": (
+        ["cooperative sticky range", "sticky cooperative", "range cooperative sticky"],
+        "cooperative",
+    ),
+}
+
+
+@pytest.mark.parametrize(("preferences", "chosen"), VOTES.values(), ids=VOTES)
 def test_protocol_is_chosen_by_the_members_votes(broker: VirtualBroker, preferences: list[str], chosen: str) -> None:
     members = [Member(broker) for _ in preferences]
     for member, names in zip(members, preferences, strict=True):

@@ -78,19 +78,17 @@ def test_member_id_is_required_before_the_subscription_is_validated(mixed: Mixed
     assert mixed.broker.client().call(request, version).error_code == code
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
-        pytest.param(
-            {"protocols": [protocol("other")]}, INCONSISTENT, id="protocol that the other members do not support"
-        ),
-        pytest.param({"protocols": []}, INCONSISTENT, id="no protocols"),
-        pytest.param({"protocols": [protocol(metadata=b"\0")]}, INCONSISTENT, id="malformed metadata"),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
-        pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="unknown instance id"),
-    ],
-)
+INVALID_JOINS = {
+    "other protocol type": ({"protocol_type": "connect"}, INCONSISTENT),
+    "protocol that the other members do not support": ({"protocols": [protocol("other")]}, INCONSISTENT),
+    "no protocols": ({"protocols": []}, INCONSISTENT),
+    "malformed metadata": ({"protocols": [protocol(metadata=b"\0")]}, INCONSISTENT),
+    "instance id of another member": ({"group_instance_id": "new-instance"}, FENCED),
+    "unknown instance id": ({"group_instance_id": "unknown"}, UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("fields", "code"), INVALID_JOINS.values(), ids=INVALID_JOINS)
 def test_join_with_invalid_fields_is_rejected_without_a_member_id(
     mixed: Mixed, fields: dict[str, Any], code: int
 ) -> None:

@@ -36,14 +36,14 @@ def test_list_groups_returns_group_type_and_state(broker: VirtualBroker) -> None
     assert listed(states_filter=["empty"]) == [("consumer", "consumer", "Empty")]
 
 
-@pytest.mark.parametrize(
-    ("member", "code"),
-    [
-        pytest.param({"topics": ["t"]}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="subscribed by name"),
-        pytest.param({"regex": "[a-z]"}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="subscribed by regular expression"),
-        pytest.param({"topics": ["u"]}, 0, id="not subscribed"),
-    ],
-)
+SUBSCRIBERS = {
+    "subscribed by name": ({"topics": ["t"]}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),
+    "subscribed by regular expression": ({"regex": "[a-z]"}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),
+    "not subscribed": ({"topics": ["u"]}, 0),
+}
+
+
+@pytest.mark.parametrize(("member", "code"), SUBSCRIBERS.values(), ids=SUBSCRIBERS)
 def test_offsets_of_subscribed_topics_are_not_deleted(broker: VirtualBroker, member: dict[str, Any], code: int) -> None:
     ConsumerMember(broker, "m", **member).join()
     response = broker.client().call(delete_offsets_request(), 0)

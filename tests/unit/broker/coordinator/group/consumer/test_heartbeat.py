@@ -42,33 +42,31 @@ OWNED = topic_partitions({b"t" * 16: {0}})
 NOT_EMPTY = "TopicPartitions must be empty when (re-)joining."
 
 
-@pytest.mark.parametrize(
-    ("version", "fields", "message"),
-    [
-        pytest.param(1, {"member_id": ""}, "MemberId can't be empty.", id="no member id in version 1"),
-        pytest.param(0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty.", id="no member id to stay"),
-        pytest.param(0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id to leave"),
-        pytest.param(1, {"group_id": " "}, "GroupId can't be empty.", id="no group id"),
-        pytest.param(1, {"instance_id": ""}, "InstanceId can't be empty.", id="empty instance id"),
-        pytest.param(1, {"rack_id": "\t\0"}, "RackId can't be empty.", id="blank rack id"),
-        pytest.param(
-            1,
-            {"rebalance_timeout_ms": -1},
-            "RebalanceTimeoutMs must be provided in first request.",
-            id="join without rebalance timeout",
-        ),
-        pytest.param(1, {"topic_partitions": None}, NOT_EMPTY, id="join without topic partitions"),
-        pytest.param(1, {"topic_partitions": OWNED}, NOT_EMPTY, id="join with owned partitions"),
-        pytest.param(
-            1,
-            {"subscribed_topic_names": None},
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-            id="join without subscription",
-        ),
-        pytest.param(1, {"member_epoch": -2}, "InstanceId can't be null.", id="temporary leave without instance id"),
-        pytest.param(1, {"member_epoch": -3}, "MemberEpoch is invalid.", id="epoch below -2"),
-    ],
-)
+INVALID_REQUESTS = {
+    "no member id in version 1": (1, {"member_id": ""}, "MemberId can't be empty."),
+    "no member id to stay": (0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty."),
+    "no member id to leave": (0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty."),
+    "no group id": (1, {"group_id": " "}, "GroupId can't be empty."),
+    "empty instance id": (1, {"instance_id": ""}, "InstanceId can't be empty."),
+    "blank rack id": (1, {"rack_id": "\t\0"}, "RackId can't be empty."),
+    "join without rebalance timeout": (
+        1,
+        {"rebalance_timeout_ms": -1},
+        "RebalanceTimeoutMs must be provided in first request.",
+    ),
+    "join without topic partitions": (1, {"topic_partitions": None}, NOT_EMPTY),
+    "join with owned partitions": (1, {"topic_partitions": OWNED}, NOT_EMPTY),
+    "join without subscription": (
+        1,
+        {"subscribed_topic_names": None},
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+    ),
+    "temporary leave without instance id": (1, {"member_epoch": -2}, "InstanceId can't be null."),
+    "epoch below -2": (1, {"member_epoch": -3}, "MemberEpoch is invalid."),
+}
+
+
+@pytest.mark.parametrize(("version", "fields", "message"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_is_rejected(version: int, fields: dict[str, Any], message: str) -> None:
     member = ConsumerMember(make_broker(), "m")
     response = member.send(version, **(JOINS | fields))
@@ -168,16 +166,16 @@ def member_with_previous_epoch() -> tuple[VirtualBroker, ConsumerMember]:
     return broker, one
 
 
-@pytest.mark.parametrize(
-    ("epoch", "partitions", "code"),
-    [
-        pytest.param(2, {0}, 0, id="previous epoch, some of its partitions"),
-        pytest.param(2, set(), 0, id="previous epoch, no partitions"),
-        pytest.param(2, {0, 2}, ErrorCode.FENCED_MEMBER_EPOCH, id="previous epoch, partition of another member"),
-        pytest.param(2, None, ErrorCode.FENCED_MEMBER_EPOCH, id="previous epoch, owned partitions not sent"),
-        pytest.param(1, {0}, ErrorCode.FENCED_MEMBER_EPOCH, id="earlier epoch"),
-    ],
-)
+PREVIOUS_EPOCHS = {
+    "previous epoch, some of its partitions": (2, {0}, 0),
+    "previous epoch, no partitions": (2, set(), 0),
+    "previous epoch, partition of another member": (2, {0, 2}, ErrorCode.FENCED_MEMBER_EPOCH),
+    "previous epoch, owned partitions not sent": (2, None, ErrorCode.FENCED_MEMBER_EPOCH),
+    "earlier epoch": (1, {0}, ErrorCode.FENCED_MEMBER_EPOCH),
+}
+
+
+@pytest.mark.parametrize(("epoch", "partitions", "code"), PREVIOUS_EPOCHS.values(), ids=PREVIOUS_EPOCHS)
 def test_previous_epoch_is_accepted_if_owned_partitions_match(
     epoch: int, partitions: set[int] | None, code: int
 ) -> None:

@@ -118,20 +118,16 @@ def test_upgrade_makes_a_member_with_a_pending_sync_rejoin(broker: VirtualBroker
     assert follower.client.response().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-@pytest.mark.parametrize(
-    ("overrides", "assigned", "problem"),
-    [
-        pytest.param([OFF], None, "online upgrade is disabled", id="policy disabled"),
-        pytest.param(
-            ["group.consumer.migration.policy=downgrade"], None, "online upgrade is disabled", id="policy downgrade"
-        ),
-        pytest.param([], b"\0", "the embedded consumer protocol is malformed", id="malformed assignment"),
-        pytest.param(
-            [], assignment(0, user_data=b"x"), "an unsupported custom assignor is in use", id="custom assignor"
-        ),
-        pytest.param([], assignment(0, 0), "members share partitions", id="partition assigned twice"),
-    ],
-)
+NOT_UPGRADED = {
+    "policy disabled": ([OFF], None, "online upgrade is disabled"),
+    "policy downgrade": (["group.consumer.migration.policy=downgrade"], None, "online upgrade is disabled"),
+    "malformed assignment": ([], b"\0", "the embedded consumer protocol is malformed"),
+    "custom assignor": ([], assignment(0, user_data=b"x"), "an unsupported custom assignor is in use"),
+    "partition assigned twice": ([], assignment(0, 0), "members share partitions"),
+}
+
+
+@pytest.mark.parametrize(("overrides", "assigned", "problem"), NOT_UPGRADED.values(), ids=NOT_UPGRADED)
 def test_classic_group_that_cannot_be_upgraded_stays_classic(
     overrides: list[str], assigned: bytes | None, problem: str
 ) -> None:

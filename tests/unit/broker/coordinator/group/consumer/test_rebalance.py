@@ -170,9 +170,10 @@ def test_member_that_revokes_within_the_rebalance_timeout_stays(broker: VirtualB
 # -- configs -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "group_config", [pytest.param(False, id="broker configs"), pytest.param(True, id="group configs")]
-)
+GROUP_CONFIGS = {"broker configs": False, "group configs": True}
+
+
+@pytest.mark.parametrize("group_config", GROUP_CONFIGS.values(), ids=GROUP_CONFIGS)
 def test_session_timeout_and_heartbeat_interval_follow_the_configs(group_config: bool) -> None:
     configs = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
     broker = make_broker(*(f"group.{name}={value}" for name, value in configs.items() if not group_config))

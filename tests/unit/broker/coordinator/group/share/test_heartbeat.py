@@ -31,20 +31,18 @@ def broker() -> VirtualBroker:
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        pytest.param({"member_id": ""}, None, id="no member id"),
-        pytest.param({"member_id": "m" * 37}, None, id="a member id longer than a UUID"),
-        pytest.param({"member_id": " "}, "MemberId can't be empty.", id="blank member id"),
-        pytest.param({"group_id": " "}, "GroupId can't be empty.", id="blank group id"),
-        pytest.param({"rack_id": ""}, "RackId can't be empty.", id="empty rack id"),
-        pytest.param(
-            {"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request.", id="no topics"
-        ),
-        pytest.param({"member_epoch": -2}, "MemberEpoch is invalid.", id="epoch below -1"),
-    ],
-)
+INVALID_REQUESTS = {
+    "no member id": ({"member_id": ""}, None),
+    "a member id longer than a UUID": ({"member_id": "m" * 37}, None),
+    "blank member id": ({"member_id": " "}, "MemberId can't be empty."),
+    "blank group id": ({"group_id": " "}, "GroupId can't be empty."),
+    "empty rack id": ({"rack_id": ""}, "RackId can't be empty."),
+    "no topics": ({"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request."),
+    "epoch below -1": ({"member_epoch": -2}, "MemberEpoch is invalid."),
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_is_rejected(broker: VirtualBroker, fields: dict[str, Any], message: str | None) -> None:
     response = ShareMember(broker).join(**fields)
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
@@ -58,23 +56,22 @@ def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: Vi
     assert classic.joined().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-@pytest.mark.parametrize(
-    ("epoch", "message"),
-    [
-        (
-            9,
-            "The share group member has a greater member epoch (9) than the one known by the group coordinator (3). "
-            "The member must abandon all its partitions and rejoin.",
-        ),
-        (
-            1,
-            "The share group member has a smaller member epoch (1) than the one known by the group coordinator (3), "
-            "and it does not match the previous member epoch (2). "
-            "The member must abandon all its partitions and rejoin.",
-        ),
-    ],
-    ids=["later", "too early"],
-)
+OTHER_EPOCHS = {
+    "later": (
+        9,
+        "The share group member has a greater member epoch (9) than the one known by the group coordinator (3). "
+        "The member must abandon all its partitions and rejoin.",
+    ),
+    "too early": (
+        1,
+        "The share group member has a smaller member epoch (1) than the one known by the group coordinator (3), "
+        "and it does not match the previous member epoch (2). "
+        "The member must abandon all its partitions and rejoin.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("epoch", "message"), OTHER_EPOCHS.values(), ids=OTHER_EPOCHS)
 def test_member_with_another_epoch_is_fenced(broker: VirtualBroker, epoch: int, message: str) -> None:
     (member,) = settled(ShareMember(broker))
     assert member.epoch == 3

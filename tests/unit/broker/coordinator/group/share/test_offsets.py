@@ -98,14 +98,14 @@ def test_lag_after_the_lowest_start_wraps_as_in_java(stage: Stage) -> None:
     assert stage.describe({"t": [0]}) == {"t": [(0, -(2**63), 1 - 2**63, NO_ERROR)]}
 
 
-@pytest.mark.parametrize(
-    ("topics", "expected"),
-    [
-        pytest.param({"t": [0]}, {"t": [(0, -1, -1, NO_ERROR)]}, id="a partition of an unknown group"),
-        pytest.param({}, {}, id="no topics"),
-        pytest.param(None, {}, id="all topics of an unknown group"),
-    ],
-)
+UNKNOWN_OFFSETS = {
+    "a partition of an unknown group": ({"t": [0]}, {"t": [(0, -1, -1, NO_ERROR)]}),
+    "no topics": ({}, {}),
+    "all topics of an unknown group": (None, {}),
+}
+
+
+@pytest.mark.parametrize(("topics", "expected"), UNKNOWN_OFFSETS.values(), ids=UNKNOWN_OFFSETS)
 def test_unknown_offsets_are_described_as_missing(
     stage: Stage, topics: dict[str, list[int]] | None, expected: dict[str, list[tuple[int, int, int, int]]]
 ) -> None:
@@ -164,13 +164,13 @@ def test_group_with_members_cannot_be_changed(stage: Stage, request_: str) -> No
     assert calls[request_]() == ErrorCode.NON_EMPTY_GROUP
 
 
-@pytest.mark.parametrize(
-    ("group_id", "alters", "deletes"),
-    [
-        pytest.param("", ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_GROUP_ID, id="no group id"),
-        pytest.param("missing", NO_ERROR, ErrorCode.GROUP_ID_NOT_FOUND, id="missing group"),
-    ],
-)
+INVALID_GROUP_IDS = {
+    "no group id": ("", ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_GROUP_ID),
+    "missing group": ("missing", NO_ERROR, ErrorCode.GROUP_ID_NOT_FOUND),
+}
+
+
+@pytest.mark.parametrize(("group_id", "alters", "deletes"), INVALID_GROUP_IDS.values(), ids=INVALID_GROUP_IDS)
 def test_invalid_group_id_is_rejected(stage: Stage, group_id: str, alters: ErrorCode, deletes: ErrorCode) -> None:
     assert stage.alter({}, group_id).error_code == alters
     assert stage.delete_offsets("t", group_id=group_id).error_code == deletes

@@ -23,17 +23,17 @@ def assigned(
     return assign(specs, partitions, homogeneous=homogeneous)
 
 
-@pytest.mark.parametrize(
-    ("members", "partitions", "sharing", "counts"),
-    [
-        pytest.param(1, 3, 1, [3], id="one member has all partitions"),
-        pytest.param(2, 3, 1, [2, 1], id="fewer members than partitions have one or more each"),
-        pytest.param(3, 3, 1, [1, 1, 1], id="as many members as partitions have one each"),
-        pytest.param(3, 2, 2, [2, 1, 1], id="three members share two partitions, each with two members"),
-        pytest.param(5, 1, 5, [1, 1, 1, 1, 1], id="all members share the only partition"),
-        pytest.param(2, 0, 0, [0, 0], id="no partition is initialized"),
-    ],
-)
+SHARED = {
+    "one member has all partitions": (1, 3, 1, [3]),
+    "fewer members than partitions have one or more each": (2, 3, 1, [2, 1]),
+    "as many members as partitions have one each": (3, 3, 1, [1, 1, 1]),
+    "three members share two partitions, each with two members": (3, 2, 2, [2, 1, 1]),
+    "all members share the only partition": (5, 1, 5, [1, 1, 1, 1, 1]),
+    "no partition is initialized": (2, 0, 0, [0, 0]),
+}
+
+
+@pytest.mark.parametrize(("members", "partitions", "sharing", "counts"), SHARED.values(), ids=SHARED)
 def test_partitions_are_shared_evenly(members: int, partitions: int, sharing: int, counts: list[int]) -> None:
     target = assigned({f"m{number}": [A] for number in range(members)}, {A: range(partitions)})
     assert [len(one.get(A, ())) for one in target.values()] == counts

@@ -45,47 +45,42 @@ def fixed(first: int, second: int) -> Topology:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "existing", "tasks", "missing"),
-    [
-        pytest.param(topology(sub("0", "a", "b")), {"a": 2, "b": 5}, {"0": 5}, {}, id="largest source topic"),
-        pytest.param(WORD_COUNT, {"lines": 3}, {"0": 3, "1": 3}, {"r": 3, "c": 3}, id="word count"),
-        pytest.param(WORD_COUNT, {"lines": 3, "r": 3, "c": 3}, {"0": 3, "1": 3}, {}, id="internal topics exist"),
-        pytest.param(
-            topology(sub("0", "lines", repartition_sink_topics=("r",)), JOIN),
-            {"lines": 3, "orders": 8},
-            {"0": 3, "1": 8},
-            {"r": 8, "c": 8},
-            id="a repartition topic follows the source topic it is joined with",
+COUNTS = {
+    "largest source topic": (topology(sub("0", "a", "b")), {"a": 2, "b": 5}, {"0": 5}, {}),
+    "word count": (WORD_COUNT, {"lines": 3}, {"0": 3, "1": 3}, {"r": 3, "c": 3}),
+    "internal topics exist": (WORD_COUNT, {"lines": 3, "r": 3, "c": 3}, {"0": 3, "1": 3}, {}),
+    "a repartition topic follows the source topic it is joined with": (
+        topology(sub("0", "lines", repartition_sink_topics=("r",)), JOIN),
+        {"lines": 3, "orders": 8},
+        {"0": 3, "1": 8},
+        {"r": 8, "c": 8},
+    ),
+    "joined repartition topics get the largest count": (
+        topology(
+            sub("0", "a", repartition_sink_topics=("r",)),
+            sub("1", "b", repartition_sink_topics=("q",)),
+            sub("2", repartition_source_topics=("r", "q"), copartition_groups=both(repartition=(0, 1))),
         ),
-        pytest.param(
-            topology(
-                sub("0", "a", repartition_sink_topics=("r",)),
-                sub("1", "b", repartition_sink_topics=("q",)),
-                sub("2", repartition_source_topics=("r", "q"), copartition_groups=both(repartition=(0, 1))),
-            ),
-            {"a": 2, "b": 7},
-            {"0": 2, "1": 7, "2": 7},
-            {"r": 7, "q": 7},
-            id="joined repartition topics get the largest count",
+        {"a": 2, "b": 7},
+        {"0": 2, "1": 7, "2": 7},
+        {"r": 7, "q": 7},
+    ),
+    "a chain of repartition topics in any order": (
+        topology(
+            sub("1", repartition_source_topics=("r",), repartition_sink_topics=("q",)),
+            sub("2", repartition_source_topics=("q",), state_changelog_topics=("c",)),
+            sub("0", "a", repartition_sink_topics=("r",)),
         ),
-        pytest.param(
-            topology(
-                sub("1", repartition_source_topics=("r",), repartition_sink_topics=("q",)),
-                sub("2", repartition_source_topics=("q",), state_changelog_topics=("c",)),
-                sub("0", "a", repartition_sink_topics=("r",)),
-            ),
-            {"a": 4},
-            {"0": 4, "1": 4, "2": 4},
-            {"r": 4, "q": 4, "c": 4},
-            id="a chain of repartition topics in any order",
-        ),
-        pytest.param(fixed(6, 6), {"lines": 1}, {"0": 1, "1": 6}, {"r": 6, "q": 6}, id="fixed counts"),
-        pytest.param(
-            topology(sub("0", "a", copartition_groups=[CopartitionGroup()])), {"a": 1}, {"0": 1}, {}, id="empty group"
-        ),
-    ],
-)
+        {"a": 4},
+        {"0": 4, "1": 4, "2": 4},
+        {"r": 4, "q": 4, "c": 4},
+    ),
+    "fixed counts": (fixed(6, 6), {"lines": 1}, {"0": 1, "1": 6}, {"r": 6, "q": 6}),
+    "empty group": (topology(sub("0", "a", copartition_groups=[CopartitionGroup()])), {"a": 1}, {"0": 1}, {}),
+}
+
+
+@pytest.mark.parametrize(("given", "existing", "tasks", "missing"), COUNTS.values(), ids=COUNTS)
 def test_counts_of_tasks_and_missing_topics(
     given: Topology, existing: Mapping[str, int], tasks: dict[str, int], missing: dict[str, int]
 ) -> None:

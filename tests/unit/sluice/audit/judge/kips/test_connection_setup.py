@@ -13,16 +13,16 @@ from tests.support.journals import Journal, starts
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([100, 400, 1000, 1000, 1000], PASS, id="two steps each time, as in Kafka"),
-        pytest.param([50, 100, 200, 400, 800, 1000], PASS, id="one step each time, as in the KIP"),
-        pytest.param([75, 300, 750, 760, 750, 750], PASS, id="two steps with a jitter of 25 %, as in librdkafka"),
-        pytest.param([50] * 6, DEVIATES, id="none"),
-        pytest.param([100, 400], INCONCLUSIVE, id="twice"),
-    ],
-)
+REJECTED_LOGINS = {
+    "two steps each time, as in Kafka": ([100, 400, 1000, 1000, 1000], PASS),
+    "one step each time, as in the KIP": ([50, 100, 200, 400, 800, 1000], PASS),
+    "two steps with a jitter of 25 %, as in librdkafka": ([75, 300, 750, 760, 750, 750], PASS),
+    "none": ([50] * 6, DEVIATES),
+    "twice": ([100, 400], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), REJECTED_LOGINS.values(), ids=REJECTED_LOGINS)
 def test_kip_144_12_backoff_after_rejected_logins_advances(waits: Sequence[float], state: State) -> None:
     journal = Journal()
     for at_ms in starts(waits, 102):
@@ -32,16 +32,16 @@ def test_kip_144_12_backoff_after_rejected_logins_advances(waits: Sequence[float
     assert judge("KIP-144/12", [observed("reconnect-sasl-rejected", journal.events)]).state is state
 
 
-@pytest.mark.parametrize(
-    ("strategy", "failures", "returns", "state"),
-    [
-        pytest.param("rebootstrap", 6, [500], PASS, id="returns"),
-        pytest.param("rebootstrap", 6, [], DEVIATES, id="never returns"),
-        pytest.param("rebootstrap", 6, [-10, 9000], DEVIATES, id="returns before and after the outage only"),
-        pytest.param("rebootstrap", 2, [], INCONCLUSIVE, id="hardly tries"),
-        pytest.param("none", 6, [], NOT_OBSERVABLE, id="is configured not to"),
-    ],
-)
+WITHOUT_BROKERS = {
+    "returns": ("rebootstrap", 6, [500], PASS),
+    "never returns": ("rebootstrap", 6, [], DEVIATES),
+    "returns before and after the outage only": ("rebootstrap", 6, [-10, 9000], DEVIATES),
+    "hardly tries": ("rebootstrap", 2, [], INCONCLUSIVE),
+    "is configured not to": ("none", 6, [], NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("strategy", "failures", "returns", "state"), WITHOUT_BROKERS.values(), ids=WITHOUT_BROKERS)
 def test_kip_144_13_client_without_brokers(
     strategy: str, failures: int, returns: Sequence[float], state: State
 ) -> None:
@@ -55,16 +55,16 @@ def test_kip_144_13_client_without_brokers(
     assert judge("KIP-144/13", [run]).state is state
 
 
-@pytest.mark.parametrize(
-    ("times", "state"),
-    [
-        pytest.param([1000, 2000, 2000, 2100], PASS, id="grow to the maximum"),
-        pytest.param([850, 2300, 1700], PASS, id="are jittered"),
-        pytest.param([1000] * 5, DEVIATES, id="do not grow"),
-        pytest.param([5000, 5000, 5000], NOT_OBSERVABLE, id="are those of another timeout"),
-        pytest.param([], NOT_OBSERVABLE, id="are none, as the connection is kept"),
-    ],
-)
+SETUP_TIMEOUTS = {
+    "grow to the maximum": ([1000, 2000, 2000, 2100], PASS),
+    "are jittered": ([850, 2300, 1700], PASS),
+    "do not grow": ([1000] * 5, DEVIATES),
+    "are those of another timeout": ([5000, 5000, 5000], NOT_OBSERVABLE),
+    "are none, as the connection is kept": ([], NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("times", "state"), SETUP_TIMEOUTS.values(), ids=SETUP_TIMEOUTS)
 def test_kip_144_14_setup_timeouts(times: Sequence[float], state: State) -> None:
     settings = {
         **SETTINGS,

@@ -21,15 +21,15 @@ def failing(statement: str, at_ms: Iterable[float], probe: str, *, ended_ms: flo
     return judge(statement, [observed(probe, journal.events, settings=settings, ended_ms=ended_ms)])
 
 
-@pytest.mark.parametrize(
-    ("at_ms", "ended_ms", "state"),
-    [
-        pytest.param([0, 2100, 4200], 20_000, PASS, id="before its timeout"),
-        pytest.param([0, 2100, 5080], 20_000, PASS, id="in the sender pass of its timeout"),
-        pytest.param([0, 2100, 5500], 20_000, DEVIATES, id="afterwards"),
-        pytest.param([0, 2100, 4200], 4900, INCONCLUSIVE, id="until the end of the observation"),
-    ],
-)
+LAST_ATTEMPTS = {
+    "before its timeout": ([0, 2100, 4200], 20_000, PASS),
+    "in the sender pass of its timeout": ([0, 2100, 5080], 20_000, PASS),
+    "afterwards": ([0, 2100, 5500], 20_000, DEVIATES),
+    "until the end of the observation": ([0, 2100, 4200], 4900, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("at_ms", "ended_ms", "state"), LAST_ATTEMPTS.values(), ids=LAST_ATTEMPTS)
 def test_kip_91_1_last_attempt(at_ms: list[float], ended_ms: float, state: State) -> None:
     assert failing("KIP-91/1", at_ms, "produce-timed-out", ended_ms=ended_ms).state is state
 
@@ -66,29 +66,24 @@ def unanswered(statement: str, tries: Sequence[tuple[float, float, int]]) -> Ver
     return judge(statement, [observed("delivery-mute", journal.events, ended_ms=20_000)])
 
 
-@pytest.mark.parametrize(
-    ("tries", "state"),
-    [
-        pytest.param(
-            [(10, 2010, 1), (2110, 4110, 2), (4310, 6310, 3)], PASS, id="on another connection after each timeout"
-        ),
-        pytest.param([(10, 1010, 1), (1110, 2110, 2)], DEVIATES, id="sooner"),
-        pytest.param([(10, 5000, 1), (2100, 5000, 1)], DEVIATES, id="on the unresponsive connection"),
-        pytest.param([(10, 2010, 1), (2110, 4110, 2), (5300, 7300, 3)], DEVIATES, id="after its timeout"),
-        pytest.param([(10, 2010, 1)], INCONCLUSIVE, id="never"),
-    ],
-)
+UNANSWERED = {
+    "on another connection after each timeout": ([(10, 2010, 1), (2110, 4110, 2), (4310, 6310, 3)], PASS),
+    "sooner": ([(10, 1010, 1), (1110, 2110, 2)], DEVIATES),
+    "on the unresponsive connection": ([(10, 5000, 1), (2100, 5000, 1)], DEVIATES),
+    "after its timeout": ([(10, 2010, 1), (2110, 4110, 2), (5300, 7300, 3)], DEVIATES),
+    "never": ([(10, 2010, 1)], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("tries", "state"), UNANSWERED.values(), ids=UNANSWERED)
 def test_kip_91_4_attempts_of_an_unanswered_batch(tries: list[tuple[float, float, int]], state: State) -> None:
     assert unanswered("KIP-91/4", tries).state is state
 
 
-@pytest.mark.parametrize(
-    ("left_ms", "state"),
-    [
-        pytest.param(6300, PASS, id="at the request timeout"),
-        pytest.param(5020, DEVIATES, id="at the batch's own timeout"),
-    ],
-)
+EXPIRED = {"at the request timeout": (6300, PASS), "at the batch's own timeout": (5020, DEVIATES)}
+
+
+@pytest.mark.parametrize(("left_ms", "state"), EXPIRED.values(), ids=EXPIRED)
 def test_kip_91_5_connection_of_an_expired_batch_is_closed(left_ms: float, state: State) -> None:
     tries = [(10.0, 2010.0, 1), (2110.0, 4110.0, 2), (4310.0, left_ms, 3)]
     assert unanswered("KIP-91/5", tries).state is state
@@ -108,16 +103,16 @@ def test_kip_91_5_requires_a_batch_in_flight() -> None:
     assert unanswered("KIP-91/5", [(10, 2010, 1), (2110, 4110, 2)]).state is INCONCLUSIVE
 
 
-@pytest.mark.parametrize(
-    ("answered_ms", "again_ms", "closed_ms", "state"),
-    [
-        pytest.param(5500, None, None, PASS, id="is ignored"),
-        pytest.param(5500, 5600, None, DEVIATES, id="repeats the batch"),
-        pytest.param(5500, None, 5510, DEVIATES, id="closes the connection"),
-        pytest.param(5500, None, 9000, PASS, id="is unrelated to a later close"),
-        pytest.param(4500, None, None, INCONCLUSIVE, id="was on time"),
-    ],
-)
+LATE_RESPONSES = {
+    "is ignored": (5500, None, None, PASS),
+    "repeats the batch": (5500, 5600, None, DEVIATES),
+    "closes the connection": (5500, None, 5510, DEVIATES),
+    "is unrelated to a later close": (5500, None, 9000, PASS),
+    "was on time": (4500, None, None, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("answered_ms", "again_ms", "closed_ms", "state"), LATE_RESPONSES.values(), ids=LATE_RESPONSES)
 def test_kip_91_6_late_response(
     answered_ms: float, again_ms: float | None, closed_ms: float | None, state: State
 ) -> None:
@@ -131,14 +126,14 @@ def test_kip_91_6_late_response(
     assert judge("KIP-91/6", [run]).state is state
 
 
-@pytest.mark.parametrize(
-    ("second_ms", "most", "state"),
-    [
-        pytest.param(201, 1, PASS, id="after the response"),
-        pytest.param(100, 1, DEVIATES, id="before it"),
-        pytest.param(100, 5, NOT_OBSERVABLE, id="before the response, with five allowed in flight"),
-    ],
-)
+SECOND_REQUESTS = {
+    "after the response": (201, 1, PASS),
+    "before it": (100, 1, DEVIATES),
+    "before the response, with five allowed in flight": (100, 5, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("second_ms", "most", "state"), SECOND_REQUESTS.values(), ids=SECOND_REQUESTS)
 def test_kip_91_7_second_request(second_ms: float, most: int, state: State) -> None:
     journal = Journal()
     journal.batch(0, 200, sequence=0)
@@ -156,15 +151,15 @@ def test_kip_91_7_other_connections_do_not_count() -> None:
     assert judge("KIP-91/7", [observed("in-flight-one", journal.events, settings=settings)]).state is PASS
 
 
-@pytest.mark.parametrize(
-    ("connects", "rejected", "delivery_ms", "state"),
-    [
-        pytest.param(False, True, 1000, PASS, id="is refused"),
-        pytest.param(True, False, 1000, DEVIATES, id="is taken"),
-        pytest.param(False, False, 1000, INCONCLUSIVE, id="sends nothing"),
-        pytest.param(True, False, 2000, NOT_OBSERVABLE, id="is valid if it equals the request timeout"),
-    ],
-)
+SHORT_TIMEOUTS = {
+    "is refused": (False, True, 1000, PASS),
+    "is taken": (True, False, 1000, DEVIATES),
+    "sends nothing": (False, False, 1000, INCONCLUSIVE),
+    "is valid if it equals the request timeout": (True, False, 2000, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("connects", "rejected", "delivery_ms", "state"), SHORT_TIMEOUTS.values(), ids=SHORT_TIMEOUTS)
 def test_kip_91_9_too_short_delivery_timeout(connects: bool, rejected: bool, delivery_ms: float, state: State) -> None:
     journal = Journal()
     if connects:
@@ -175,14 +170,10 @@ def test_kip_91_9_too_short_delivery_timeout(connects: bool, rejected: bool, del
     assert judge("KIP-91/9", [run]).state is state
 
 
-@pytest.mark.parametrize(
-    ("tries", "state"),
-    [
-        pytest.param(4, PASS, id="once more than retries"),
-        pytest.param(5, DEVIATES, id="twice more"),
-        pytest.param(3, DEVIATES, id="as often as retries"),
-    ],
-)
+ATTEMPTS = {"once more than retries": (4, PASS), "twice more": (5, DEVIATES), "as often as retries": (3, DEVIATES)}
+
+
+@pytest.mark.parametrize(("tries", "state"), ATTEMPTS.values(), ids=ATTEMPTS)
 def test_kip_91_12_number_of_attempts(tries: int, state: State) -> None:
     at_ms = [0.0, 101, 302, 703, 1504][:tries]
     assert failing("KIP-91/12", at_ms, "delivery-retries-exhausted", retries=3).state is state
@@ -193,28 +184,28 @@ def test_kip_91_12_unfinished_batch_may_be_repeated() -> None:
     assert verdict.state is INCONCLUSIVE
 
 
-@pytest.mark.parametrize(
-    ("waits", "ended_ms", "state"),
-    [
-        pytest.param([100, 200, 400, 800, 1000, 1000, 1000], 20_000, PASS, id="until its timeout"),
-        pytest.param([100, 200], 20_000, DEVIATES, id="twice, then never"),
-        pytest.param([100, 200], 1000, INCONCLUSIVE, id="twice, to the end of the observation"),
-        pytest.param([100] * 12, 1500, PASS, id="twelve times, to the end of the observation"),
-    ],
-)
+FAILING = {
+    "until its timeout": ([100, 200, 400, 800, 1000, 1000, 1000], 20_000, PASS),
+    "twice, then never": ([100, 200], 20_000, DEVIATES),
+    "twice, to the end of the observation": ([100, 200], 1000, INCONCLUSIVE),
+    "twelve times, to the end of the observation": ([100] * 12, 1500, PASS),
+}
+
+
+@pytest.mark.parametrize(("waits", "ended_ms", "state"), FAILING.values(), ids=FAILING)
 def test_kip_91_14_attempts_of_a_failing_batch(waits: list[float], ended_ms: float, state: State) -> None:
     run = observed("produce-timed-out", failed_batch(waits, error=7).events, ended_ms=ended_ms)
     assert judge("KIP-91/14", [run]).state is state
 
 
-@pytest.mark.parametrize(
-    ("error", "waits", "state"),
-    [
-        pytest.param(29, [], PASS, id="is not repeated"),
-        pytest.param(29, [100], DEVIATES, id="is repeated"),
-        pytest.param(10, [0], INCONCLUSIVE, id="was too large and may be split"),
-        pytest.param(7, [100], INCONCLUSIVE, id="had a retriable error"),
-    ],
-)
+FATAL = {
+    "is not repeated": (29, [], PASS),
+    "is repeated": (29, [100], DEVIATES),
+    "was too large and may be split": (10, [0], INCONCLUSIVE),
+    "had a retriable error": (7, [100], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("error", "waits", "state"), FATAL.values(), ids=FATAL)
 def test_kip_91_15_batch_with_a_fatal_error(error: int, waits: list[float], state: State) -> None:
     assert judge("KIP-91/15", [observed("produce-no-retry", failed_batch(waits, error=error).events)]).state is state

@@ -28,18 +28,18 @@ def in_time(*timed: TimedCallback, probe: str = "delivery-mute") -> Verdict:
     return judge("KIP-91/2", [observed(probe, [], callbacks=callbacks(*timed), ended_ms=20_000)])
 
 
-@pytest.mark.parametrize(
-    ("timed", "state"),
-    [
-        pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails at the timeout"),
-        pytest.param([(0, "failed", 5400)], DEVIATES, id="fails later"),
-        pytest.param([*[(0, "failed", 5000)] * 3, (10, "failed", 5700)], INCONCLUSIVE, id="alone fails later"),
-        pytest.param([(0, "failed", 4600)], DEVIATES, id="fails sooner"),
-        pytest.param([(0, "failed", 5000), (100, "", 0)], DEVIATES, id="never ends"),
-        pytest.param([(0, "failed", 5000), (18_000, "", 0)], PASS, id="is still pending"),
-        pytest.param([(0, "delivered", 20)], INCONCLUSIVE, id="is delivered"),
-    ],
-)
+RECORDS = {
+    "fails at the timeout": ([(0, "failed", 5000), (10, "failed", 5100)], PASS),
+    "fails later": ([(0, "failed", 5400)], DEVIATES),
+    "alone fails later": ([*[(0, "failed", 5000)] * 3, (10, "failed", 5700)], INCONCLUSIVE),
+    "fails sooner": ([(0, "failed", 4600)], DEVIATES),
+    "never ends": ([(0, "failed", 5000), (100, "", 0)], DEVIATES),
+    "is still pending": ([(0, "failed", 5000), (18_000, "", 0)], PASS),
+    "is delivered": ([(0, "delivered", 20)], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("timed", "state"), RECORDS.values(), ids=RECORDS)
 def test_kip_91_2_record(timed: list[TimedCallback], state: State) -> None:
     assert in_time(*timed).state is state
 
@@ -53,15 +53,15 @@ def test_kip_91_2_numbers_are_reported() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("timed", "state"),
-    [
-        pytest.param([(0, "failed", 5000), (10, "failed", 5010)], PASS, id="in send order"),
-        pytest.param([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES, id="in reverse order"),
-        pytest.param([(0, "failed", 5000.5), (10, "failed", 5000)], PASS, id="within one sender pass"),
-        pytest.param([(0, "delivered", 5010), (10, "failed", 5000)], INCONCLUSIVE, id="but one was delivered"),
-    ],
-)
+FAILURES = {
+    "in send order": ([(0, "failed", 5000), (10, "failed", 5010)], PASS),
+    "in reverse order": ([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES),
+    "within one sender pass": ([(0, "failed", 5000.5), (10, "failed", 5000)], PASS),
+    "but one was delivered": ([(0, "delivered", 5010), (10, "failed", 5000)], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("timed", "state"), FAILURES.values(), ids=FAILURES)
 def test_kip_91_8_order_of_failures_in_a_partition(timed: list[TimedCallback], state: State) -> None:
     run = observed("delivery-mute", [], callbacks=callbacks(*timed), ended_ms=20_000)
     assert judge("KIP-91/8", [run]).state is state
@@ -74,16 +74,16 @@ def test_kip_91_8_partitions_are_unordered() -> None:
     assert judge("KIP-91/8", [run]).state is PASS
 
 
-@pytest.mark.parametrize(
-    ("timed", "state"),
-    [
-        pytest.param([(1500, "delivered", 5500)], PASS, id="is delivered at the end"),
-        pytest.param([(1500, "failed", 3500)], DEVIATES, id="fails after request.timeout.ms"),
-        pytest.param([(4000, "delivered", 5500)], INCONCLUSIVE, id="is younger than request.timeout.ms"),
-        pytest.param([(500, "failed", 3500)], INCONCLUSIVE, id="was sent before the outage"),
-        pytest.param([(1001, "failed", 6001)], INCONCLUSIVE, id="fails at its own timeout"),
-    ],
-)
+OUTAGES = {
+    "is delivered at the end": ([(1500, "delivered", 5500)], PASS),
+    "fails after request.timeout.ms": ([(1500, "failed", 3500)], DEVIATES),
+    "is younger than request.timeout.ms": ([(4000, "delivered", 5500)], INCONCLUSIVE),
+    "was sent before the outage": ([(500, "failed", 3500)], INCONCLUSIVE),
+    "fails at its own timeout": ([(1001, "failed", 6001)], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("timed", "state"), OUTAGES.values(), ids=OUTAGES)
 def test_kip_91_13_record_waiting_for_the_end_of_an_outage(timed: list[TimedCallback], state: State) -> None:
     """No broker is reachable from 1000 to 5500 ms."""
     run = observed("delivery-long-outage", [], callbacks=callbacks(*timed), fault_ms=(1000, 5500), ended_ms=20_000)
@@ -98,14 +98,14 @@ def throttled(timed: Sequence[TimedCallback], throttle_ms: int) -> Verdict:
     )
 
 
-@pytest.mark.parametrize(
-    ("timed", "throttle_ms", "state"),
-    [
-        pytest.param([(100, "failed", 5100)], 9000, PASS, id="fails at its timeout"),
-        pytest.param([(100, "delivered", 9100)], 9000, DEVIATES, id="is delivered after the throttle"),
-        pytest.param([(100, "failed", 5100)], 3000, INCONCLUSIVE, id="is throttled for less than its timeout"),
-        pytest.param([(4500, "delivered", 9100)], 9000, INCONCLUSIVE, id="is late enough to outlast the throttle"),
-    ],
-)
+THROTTLES = {
+    "fails at its timeout": ([(100, "failed", 5100)], 9000, PASS),
+    "is delivered after the throttle": ([(100, "delivered", 9100)], 9000, DEVIATES),
+    "is throttled for less than its timeout": ([(100, "failed", 5100)], 3000, INCONCLUSIVE),
+    "is late enough to outlast the throttle": ([(4500, "delivered", 9100)], 9000, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("timed", "throttle_ms", "state"), THROTTLES.values(), ids=THROTTLES)
 def test_kip_91_16_record_waiting_for_a_throttle(timed: list[TimedCallback], throttle_ms: int, state: State) -> None:
     assert throttled(timed, throttle_ms).state is state

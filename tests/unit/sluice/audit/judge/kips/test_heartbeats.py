@@ -19,19 +19,15 @@ def heartbeats(*at_ms: float) -> Journal:
     return journal
 
 
-@pytest.mark.parametrize(
-    ("at_ms", "gaps"),
-    [
-        pytest.param(
-            [0, 100, 300, 1000, 1100, 1300],
-            [[100, 200], [100, 200]],
-            id="two retries, then the next regular heartbeat",
-        ),
-        pytest.param([0, 100, 300, 700, 1500, 2500], [[100, 200, 400, 800, 1000]], id="retries until success"),
-        pytest.param([0, 100, 200, 300, 400], [[100] * 4], id="early retries are not regular heartbeats"),
-        pytest.param([0, 100, 300, 640], [[100, 200, 340]], id="unrelated to retry and regular times"),
-    ],
-)
+HEARTBEATS = {
+    "two retries, then the next regular heartbeat": ([0, 100, 300, 1000, 1100, 1300], [[100, 200], [100, 200]]),
+    "retries until success": ([0, 100, 300, 700, 1500, 2500], [[100, 200, 400, 800, 1000]]),
+    "early retries are not regular heartbeats": ([0, 100, 200, 300, 400], [[100] * 4]),
+    "unrelated to retry and regular times": ([0, 100, 300, 640], [[100, 200, 340]]),
+}
+
+
+@pytest.mark.parametrize(("at_ms", "gaps"), HEARTBEATS.values(), ids=HEARTBEATS)
 def test_classification_of_heartbeats(at_ms: list[float], gaps: list[list[float]]) -> None:
     (sequence,) = call_sequences(heartbeats(*at_ms).events)
     parts = without_regular(sequence, BACKOFF, interval_ms=1000, late_ms=60)

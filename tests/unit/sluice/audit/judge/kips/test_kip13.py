@@ -26,22 +26,22 @@ def judged(
     return judge("KIP-13/20", [observed("throttle-produce", journal.events)])
 
 
-@pytest.mark.parametrize(
-    ("next_ms", "state"),
-    [
-        pytest.param([400, 430], State.PASS, id="after the throttle"),
-        pytest.param([399, 399], State.PASS, id="one millisecond early, by clock truncation"),
-        pytest.param([398, 398], State.PASS, id="two milliseconds early, by clock truncation"),
-        pytest.param([396, 396], State.DEVIATES, id="four milliseconds before"),
-        pytest.param([100, 100], State.DEVIATES, id="in the middle"),
-        pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which may be chance"),
-        pytest.param([400], State.INCONCLUSIVE, id="once"),
-        pytest.param([5, 5], State.INCONCLUSIVE, id="so early that it was already in flight"),
-        pytest.param([0, 0], State.INCONCLUSIVE, id="with the response"),
-        pytest.param([-0.5, -0.5], State.INCONCLUSIVE, id="before the response"),
-        pytest.param([22, 22], State.INCONCLUSIVE, id="before a busy client may have read the response"),
-    ],
-)
+NEXT_REQUESTS = {
+    "after the throttle": ([400, 430], State.PASS),
+    "one millisecond early, by clock truncation": ([399, 399], State.PASS),
+    "two milliseconds early, by clock truncation": ([398, 398], State.PASS),
+    "four milliseconds before": ([396, 396], State.DEVIATES),
+    "in the middle": ([100, 100], State.DEVIATES),
+    "in the middle once, which may be chance": ([100, 400, 400], State.INCONCLUSIVE),
+    "once": ([400], State.INCONCLUSIVE),
+    "so early that it was already in flight": ([5, 5], State.INCONCLUSIVE),
+    "with the response": ([0, 0], State.INCONCLUSIVE),
+    "before the response": ([-0.5, -0.5], State.INCONCLUSIVE),
+    "before a busy client may have read the response": ([22, 22], State.INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("next_ms", "state"), NEXT_REQUESTS.values(), ids=NEXT_REQUESTS)
 def test_next_request_is_sent(next_ms: list[float], state: State) -> None:
     assert judged(next_ms).state is state
 

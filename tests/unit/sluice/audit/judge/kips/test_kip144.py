@@ -43,18 +43,18 @@ def worked(waits: Sequence[float]) -> Journal:
     return journal
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param(RIGHT, PASS, id="double up to the maximum"),
-        pytest.param([wait * 2 for wait in RIGHT], DEVIATES, id="are twice as long"),
-        pytest.param([wait / 2 for wait in RIGHT], DEVIATES, id="are half as long"),
-        pytest.param([50] * 12, DEVIATES, id="stay constant"),
-        pytest.param([50, 100, 150, 200, 250, 300, 350], DEVIATES, id="grow linearly"),
-        pytest.param([50, 100, 200, 400, 800, 1150, 1190, 1100], PASS, id="have jitter after the cap"),
-        pytest.param([50, 100], INCONCLUSIVE, id="are two"),
-    ],
-)
+WAITS = {
+    "double up to the maximum": (RIGHT, PASS),
+    "are twice as long": ([wait * 2 for wait in RIGHT], DEVIATES),
+    "are half as long": ([wait / 2 for wait in RIGHT], DEVIATES),
+    "stay constant": ([50] * 12, DEVIATES),
+    "grow linearly": ([50, 100, 150, 200, 250, 300, 350], DEVIATES),
+    "have jitter after the cap": ([50, 100, 200, 400, 800, 1150, 1190, 1100], PASS),
+    "are two": ([50, 100], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), WAITS.values(), ids=WAITS)
 def test_kip_144_1_waits(waits: list[float], state: State) -> None:
     assert closed("KIP-144/1", waits).state is state
 
@@ -63,28 +63,28 @@ def test_kip_144_1_refused_connections_are_unobservable() -> None:
     assert closed("KIP-144/1", RIGHT, "reconnect-refused").state is NOT_OBSERVABLE
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([50, 42, 58], PASS, id="waits the base again"),
-        pytest.param([50, 100, 200, 400, 800], DEVIATES, id="continues to double"),
-        pytest.param([0, 0, 0], DEVIATES, id="does not wait"),
-        pytest.param([50, 50], INCONCLUSIVE, id="was observed twice"),
-    ],
-)
+AFTER_SUCCESS = {
+    "waits the base again": ([50, 42, 58], PASS),
+    "continues to double": ([50, 100, 200, 400, 800], DEVIATES),
+    "does not wait": ([0, 0, 0], DEVIATES),
+    "was observed twice": ([50, 50], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), AFTER_SUCCESS.values(), ids=AFTER_SUCCESS)
 def test_kip_144_3_after_a_successful_connection_a_client(waits: list[float], state: State) -> None:
     run = observed("reconnect-after-versions", worked(waits).events, settings=CONNECTING)
     assert judge("KIP-144/3", [run]).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param(RIGHT, PASS, id="the backoff continues to grow"),
-        pytest.param([50] * 8, DEVIATES, id="the backoff restarts"),
-        pytest.param([50, 100], INCONCLUSIVE, id="fewer than three failures"),
-    ],
-)
+AFTER_ACCEPTANCE = {
+    "the backoff continues to grow": (RIGHT, PASS),
+    "the backoff restarts": ([50] * 8, DEVIATES),
+    "fewer than three failures": ([50, 100], INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), AFTER_ACCEPTANCE.values(), ids=AFTER_ACCEPTANCE)
 def test_kip_144_4_after_an_accepted_connection(waits: list[float], state: State) -> None:
     assert closed("KIP-144/4", waits).state is state
 
@@ -94,15 +94,15 @@ def test_kip_144_4_is_inconclusive_with_constant_backoff() -> None:
     assert closed("KIP-144/4", [1000] * 8, settings=settings).state is INCONCLUSIVE
 
 
-@pytest.mark.parametrize(
-    ("first", "failing", "state"),
-    [
-        pytest.param([50, 45, 55, 50], RIGHT, PASS, id="is the base"),
-        pytest.param([800, 900, 1000, 900], RIGHT, DEVIATES, id="is that of the failing broker"),
-        pytest.param([50, 50], RIGHT, INCONCLUSIVE, id="was observed once after the other's had grown"),
-        pytest.param([50, 45, 55, 50], [50] * 40, INCONCLUSIVE, id="is the base, as that of the failing broker"),
-    ],
-)
+HEALTHY = {
+    "is the base": ([50, 45, 55, 50], RIGHT, PASS),
+    "is that of the failing broker": ([800, 900, 1000, 900], RIGHT, DEVIATES),
+    "was observed once after the other's had grown": ([50, 50], RIGHT, INCONCLUSIVE),
+    "is the base, as that of the failing broker": ([50, 45, 55, 50], [50] * 40, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("first", "failing", "state"), HEALTHY.values(), ids=HEALTHY)
 def test_kip_144_6_wait_before_a_healthy_broker(first: list[float], failing: list[float], state: State) -> None:
     journal = Journal()
     for at_ms in starts(failing):
@@ -120,30 +120,30 @@ def test_kip_144_6_requires_two_brokers() -> None:
 ONLY_THE_BASE = without("reconnect.backoff.max.ms", reconnect_backoff_ms=200)
 
 
-@pytest.mark.parametrize(
-    ("waits", "settings", "state"),
-    [
-        pytest.param([200] * 6, ONLY_THE_BASE, PASS, id="the same"),
-        pytest.param([200, 400, 800, 1000, 1000], ONLY_THE_BASE, DEVIATES, id="growing"),
-        pytest.param([160, 240, 180, 210, 170, 230], ONLY_THE_BASE, PASS, id="jittered, as in the KIP's text"),
-        pytest.param([100, 300, 120, 290, 110, 280], ONLY_THE_BASE, DEVIATES, id="jittered by half"),
-        pytest.param([50] * 6, CONNECTING, NOT_OBSERVABLE, id="with a maximum set as well"),
-    ],
-)
+BASE_ALONE = {
+    "the same": ([200] * 6, ONLY_THE_BASE, PASS),
+    "growing": ([200, 400, 800, 1000, 1000], ONLY_THE_BASE, DEVIATES),
+    "jittered, as in the KIP's text": ([160, 240, 180, 210, 170, 230], ONLY_THE_BASE, PASS),
+    "jittered by half": ([100, 300, 120, 290, 110, 280], ONLY_THE_BASE, DEVIATES),
+    "with a maximum set as well": ([50] * 6, CONNECTING, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("waits", "settings", "state"), BASE_ALONE.values(), ids=BASE_ALONE)
 def test_kip_144_7_waits_with_only_the_base_set(
     waits: list[float], settings: Mapping[str, float | str | bool], state: State
 ) -> None:
     assert closed("KIP-144/7", waits, "reconnect-constant", settings).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "base_ms", "state"),
-    [
-        pytest.param([200] * 6, 500, PASS, id="the maximum"),
-        pytest.param([500] * 6, 500, DEVIATES, id="the base, as before Kafka 3.7"),
-        pytest.param([200] * 6, 100, NOT_OBSERVABLE, id="with a base below the maximum"),
-    ],
-)
+MAXIMUM_BELOW_THE_BASE = {
+    "the maximum": ([200] * 6, 500, PASS),
+    "the base, as before Kafka 3.7": ([500] * 6, 500, DEVIATES),
+    "with a base below the maximum": ([200] * 6, 100, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("waits", "base_ms", "state"), MAXIMUM_BELOW_THE_BASE.values(), ids=MAXIMUM_BELOW_THE_BASE)
 def test_kip_144_8_waits_with_a_maximum_below_the_base(waits: list[float], base_ms: float, state: State) -> None:
     settings = without("", reconnect_backoff_ms=base_ms, reconnect_backoff_max_ms=200)
     assert closed("KIP-144/8", waits, "reconnect-base-above-max", settings).state is state
@@ -177,13 +177,10 @@ def test_kip_144_10_answered_connection_is_established() -> None:
     assert judge("KIP-144/10", [observed("reconnect-silent", journal.events)]).state is PASS
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([50, 6000, 6000], PASS, id="when it has data to send"),
-        pytest.param([0, 0, 0], DEVIATES, id="at once"),
-    ],
-)
+IDLE_CLOSES = {"when it has data to send": ([50, 6000, 6000], PASS), "at once": ([0, 0, 0], DEVIATES)}
+
+
+@pytest.mark.parametrize(("waits", "state"), IDLE_CLOSES.values(), ids=IDLE_CLOSES)
 def test_kip_144_11_client_reconnects_after_an_idle_close(waits: list[float], state: State) -> None:
     run = observed("reconnect-idle", worked(waits).events, settings=CONNECTING)
     assert judge("KIP-144/11", [run]).state is state

@@ -59,15 +59,15 @@ def test_kip_580_1_waits(waits: list[float], state: State) -> None:
     assert retried("KIP-580/1", waits).state is state
 
 
-@pytest.mark.parametrize(
-    ("long", "batches", "state"),
-    [
-        pytest.param(2, 8, PASS, id="two of eight: caused by the machine"),
-        pytest.param(3, 8, INCONCLUSIVE, id="three of eight, an eighth of all: more runs needed"),
-        pytest.param(3, 6, DEVIATES, id="half of them: caused by the client"),
-        pytest.param(3, 60, PASS, id="three of many"),
-    ],
-)
+TOO_LONG = {
+    "two of eight: caused by the machine": (2, 8, PASS),
+    "three of eight, an eighth of all: more runs needed": (3, 8, INCONCLUSIVE),
+    "half of them: caused by the client": (3, 6, DEVIATES),
+    "three of many": (3, 60, PASS),
+}
+
+
+@pytest.mark.parametrize(("long", "batches", "state"), TOO_LONG.values(), ids=TOO_LONG)
 def test_kip_580_1_too_long_waits_after_three_failures(long: int, batches: int, state: State) -> None:
     thirds = [700] * long + [400] * (batches - long)
     runs = [
@@ -77,41 +77,41 @@ def test_kip_580_1_too_long_waits_after_three_failures(long: int, batches: int, 
     assert judge("KIP-580/1", runs).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "base_ms", "state"),
-    [
-        pytest.param([200] * 6, 500, PASS, id="the maximum"),
-        pytest.param([500] * 6, 500, DEVIATES, id="the base"),
-        pytest.param([160, 240, 170, 230, 180, 220], 500, DEVIATES, id="the maximum with jitter"),
-        pytest.param([200] * 6, 100, NOT_OBSERVABLE, id="with a base below the maximum"),
-    ],
-)
+MAXIMUM_BELOW_THE_BASE = {
+    "the maximum": ([200] * 6, 500, PASS),
+    "the base": ([500] * 6, 500, DEVIATES),
+    "the maximum with jitter": ([160, 240, 170, 230, 180, 220], 500, DEVIATES),
+    "with a base below the maximum": ([200] * 6, 100, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("waits", "base_ms", "state"), MAXIMUM_BELOW_THE_BASE.values(), ids=MAXIMUM_BELOW_THE_BASE)
 def test_kip_580_3_waits_with_a_maximum_below_the_base(waits: list[float], base_ms: float, state: State) -> None:
     assert retried("KIP-580/3", waits, "produce-base-above-max", with_retry(base_ms, 200)).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "max_ms", "state"),
-    [
-        pytest.param([200] * 6, 200, PASS, id="the same"),
-        pytest.param([200, 400, 800, 800], 200, DEVIATES, id="growing"),
-        pytest.param([170] * 6, 200, DEVIATES, id="shorter"),
-        pytest.param([170, 200, 200, 200, 200], 200, PASS, id="shorter at first, as in the KIP's formula"),
-        pytest.param([200] * 6, 400, NOT_OBSERVABLE, id="with a maximum above the base"),
-    ],
-)
+EQUAL_BASE_AND_MAXIMUM = {
+    "the same": ([200] * 6, 200, PASS),
+    "growing": ([200, 400, 800, 800], 200, DEVIATES),
+    "shorter": ([170] * 6, 200, DEVIATES),
+    "shorter at first, as in the KIP's formula": ([170, 200, 200, 200, 200], 200, PASS),
+    "with a maximum above the base": ([200] * 6, 400, NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("waits", "max_ms", "state"), EQUAL_BASE_AND_MAXIMUM.values(), ids=EQUAL_BASE_AND_MAXIMUM)
 def test_kip_580_4_waits_with_equal_base_and_maximum(waits: list[float], max_ms: float, state: State) -> None:
     assert retried("KIP-580/4", waits, "produce-constant-backoff", with_retry(200, max_ms)).state is state
 
 
-@pytest.mark.parametrize(
-    ("partition", "waits", "state"),
-    [
-        pytest.param(1, RIGHT, PASS, id="has its own backoff"),
-        pytest.param(1, [1000] * 7, DEVIATES, id="has the other batch's backoff"),
-        pytest.param(0, RIGHT, INCONCLUSIVE, id="is of the same partition"),
-    ],
-)
+BESIDE_ANOTHER = {
+    "has its own backoff": (1, RIGHT, PASS),
+    "has the other batch's backoff": (1, [1000] * 7, DEVIATES),
+    "is of the same partition": (0, RIGHT, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("partition", "waits", "state"), BESIDE_ANOTHER.values(), ids=BESIDE_ANOTHER)
 def test_kip_580_5_batch_failing_beside_another(partition: int, waits: list[float], state: State) -> None:
     journal = Journal()
     for number, each in ((0, RIGHT), (partition, waits)):
@@ -122,16 +122,16 @@ def test_kip_580_5_batch_failing_beside_another(partition: int, waits: list[floa
     assert judge("KIP-580/5", [observed("produce-two-partitions", journal.events)]).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "to", "version", "state"),
-    [
-        pytest.param([1, 2, 3], 2, 10, PASS, id="is sent at once"),
-        pytest.param([100, 95, 110], 2, 10, DEVIATES, id="waits nevertheless"),
-        pytest.param([100, 95, 110], 2, 9, NOT_OBSERVABLE, id="waits, in a version that does not name the leader"),
-        pytest.param([1, 100, 1], 2, 10, INCONCLUSIVE, id="does both"),
-        pytest.param([1, 2, 3], 1, 10, INCONCLUSIVE, id="has no new leader"),
-    ],
-)
+FORMER_LEADERS = {
+    "is sent at once": ([1, 2, 3], 2, 10, PASS),
+    "waits nevertheless": ([100, 95, 110], 2, 10, DEVIATES),
+    "waits, in a version that does not name the leader": ([100, 95, 110], 2, 9, NOT_OBSERVABLE),
+    "does both": ([1, 100, 1], 2, 10, INCONCLUSIVE),
+    "has no new leader": ([1, 2, 3], 1, 10, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "to", "version", "state"), FORMER_LEADERS.values(), ids=FORMER_LEADERS)
 def test_kip_580_7_batch_sent_to_a_former_leader(waits: list[float], to: int, version: int, state: State) -> None:
     journal = Journal()
     for sequence, wait in enumerate(waits):
@@ -157,41 +157,41 @@ def test_waits_of_calls(statement: str, waits: list[float], state: State) -> Non
     assert judged_calls(statement, probe, api, waits, role=role, error=error).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([100, 210, 380, 1500, 2000], PASS, id="lengthened by a reconnect"),
-        pytest.param(CONSTANT, DEVIATES, id="constant"),
-        pytest.param([100, 210, 380, 3000, 3000, 3000], DEVIATES, id="longer than both together"),
-    ],
-)
+LOST_CONNECTIONS = {
+    "lengthened by a reconnect": ([100, 210, 380, 1500, 2000], PASS),
+    "constant": (CONSTANT, DEVIATES),
+    "longer than both together": ([100, 210, 380, 3000, 3000, 3000], DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), LOST_CONNECTIONS.values(), ids=LOST_CONNECTIONS)
 def test_kip_580_9_metadata_after_lost_connections(waits: list[float], state: State) -> None:
     verdict = judged_calls("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13)
     assert verdict.state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param([100, 200, 1150, 1150, 1150], PASS, id="lengthened by the metadata backoff"),
-        pytest.param([100] * 6, DEVIATES, id="constant"),
-        pytest.param([100, 200, 2000, 2000, 2000], DEVIATES, id="longer than both"),
-    ],
-)
+LOOKUPS = {
+    "lengthened by the metadata backoff": ([100, 200, 1150, 1150, 1150], PASS),
+    "constant": ([100] * 6, DEVIATES),
+    "longer than both": ([100, 200, 2000, 2000, 2000], DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("waits", "state"), LOOKUPS.values(), ids=LOOKUPS)
 def test_kip_580_10_coordinator_lookups(waits: list[float], state: State) -> None:
     verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
     assert verdict.state is state
 
 
-@pytest.mark.parametrize(
-    ("others", "state"),
-    [
-        pytest.param([[82, 127, 235, 365, 877]], PASS, id="before a call that starts after 100 ms"),
-        pytest.param([[15, 102, 190, 365, 877]], PASS, id="shortly before a call"),
-        pytest.param([[82, 127, 235, 235, 365]], DEVIATES, id="before waits that are too short"),
-        pytest.param([[82, 127, 235, 365, 877]] * 4, DEVIATES, id="before most calls"),
-    ],
-)
+OTHER_THREADS = {
+    "before a call that starts after 100 ms": ([[82, 127, 235, 365, 877]], PASS),
+    "shortly before a call": ([[15, 102, 190, 365, 877]], PASS),
+    "before waits that are too short": ([[82, 127, 235, 235, 365]], DEVIATES),
+    "before most calls": ([[82, 127, 235, 365, 877]] * 4, DEVIATES),
+}
+
+
+@pytest.mark.parametrize(("others", "state"), OTHER_THREADS.values(), ids=OTHER_THREADS)
 def test_kip_580_10_a_lookup_by_another_thread(others: list[list[float]], state: State) -> None:
     usual: list[list[float]] = [[100, 200, 400, 800, 900]]
     verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", *others, *usual * 3, error=15)
@@ -216,19 +216,27 @@ def test_kip_580_1_retries_that_the_broker_read_late_decide_nothing() -> None:
 STATIC: list[float] = [100, 101, 105, 99, 100]
 
 
-@pytest.mark.parametrize(
-    ("waits", "error", "state"),
-    [
-        pytest.param(STATIC, 14, PASS, id="constant"),
-        pytest.param(RIGHT, 14, PASS, id="doubling, as in the KIP's text"),
-        pytest.param([100, 200, 300, 400, 500, 600], 14, DEVIATES, id="linear"),
-        pytest.param([0] * 6, 14, DEVIATES, id="none"),
-        pytest.param([0] * 6, 79, PASS, id="none, after MEMBER_ID_REQUIRED"),
-        pytest.param([0] * 6, 27, PASS, id="none, during a rebalance"),
-    ],
-)
+JOINS = {
+    "constant": (STATIC, 14, PASS),
+    "doubling, as in the KIP's text": (RIGHT, 14, PASS),
+    "linear": ([100, 200, 300, 400, 500, 600], 14, DEVIATES),
+    "none": ([0] * 6, 14, DEVIATES),
+    "none, after MEMBER_ID_REQUIRED": ([0] * 6, 79, PASS),
+    "none, during a rebalance": ([0] * 6, 27, PASS),
+}
+
+
+@pytest.mark.parametrize(("waits", "error", "state"), JOINS.values(), ids=JOINS)
 def test_kip_580_12_waits_before_joins(waits: list[float], error: int, state: State) -> None:
     assert judged_calls("KIP-580/12", "join-error", "JoinGroup", waits, error=error).state is state
+
+
+STATIC_WAITS = {
+    "as in Kafka": (STATIC, PASS),
+    "as in the KIP": (RIGHT, PASS),
+    "as neither": ([400] * 6, DEVIATES),
+    "shorter": ([20] * 6, DEVIATES),
+}
 
 
 @pytest.mark.parametrize(
@@ -238,43 +246,35 @@ def test_kip_580_12_waits_before_joins(waits: list[float], error: int, state: St
         ("KIP-580/14", "init-producer-id-error", "InitProducerId", Role.PRODUCER),
     ],
 )
-@pytest.mark.parametrize(
-    ("waits", "state"),
-    [
-        pytest.param(STATIC, PASS, id="as in Kafka"),
-        pytest.param(RIGHT, PASS, id="as in the KIP"),
-        pytest.param([400] * 6, DEVIATES, id="as neither"),
-        pytest.param([20] * 6, DEVIATES, id="shorter"),
-    ],
-)
+@pytest.mark.parametrize(("waits", "state"), STATIC_WAITS.values(), ids=STATIC_WAITS)
 def test_waits_that_kafka_left_static(
     statement: str, probe: str, api: str, role: Role, waits: list[float], state: State
 ) -> None:
     assert judged_calls(statement, probe, api, waits, role=role, error=6).state is state
 
 
-@pytest.mark.parametrize(
-    ("waits", "sends", "state"),
-    [
-        pytest.param([100, 200, 400, 800], 4, PASS, id="four times, without jitter"),
-        pytest.param([80, 160, 320, 640], 4, PASS, id="as often as the shortest waits allow"),
-        pytest.param([100] * 12, 10, DEVIATES, id="ten times"),
-        pytest.param([100, 200], 3, INCONCLUSIVE, id="three times, then never"),
-    ],
-)
+FIRST_SECOND = {
+    "four times, without jitter": ([100, 200, 400, 800], 4, PASS),
+    "as often as the shortest waits allow": ([80, 160, 320, 640], 4, PASS),
+    "ten times": ([100] * 12, 10, DEVIATES),
+    "three times, then never": ([100, 200], 3, INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize(("waits", "sends", "state"), FIRST_SECOND.values(), ids=FIRST_SECOND)
 def test_kip_580_17_attempts_in_the_first_second(waits: list[float], sends: int, state: State) -> None:
     verdict = retried("KIP-580/17", waits)
     assert (verdict.state, verdict.measured["sends"]) == (state, sends)
 
 
-@pytest.mark.parametrize(
-    ("waits", "before", "state"),
-    [
-        pytest.param(CONSTANT, ["KIP-580"], PASS, id="constant"),
-        pytest.param(RIGHT, ["KIP-580"], DEVIATES, id="doubling"),
-        pytest.param(CONSTANT, [], NOT_OBSERVABLE, id="of a newer client"),
-    ],
-)
+OLDER_CLIENTS = {
+    "constant": (CONSTANT, ["KIP-580"], PASS),
+    "doubling": (RIGHT, ["KIP-580"], DEVIATES),
+    "of a newer client": (CONSTANT, [], NOT_OBSERVABLE),
+}
+
+
+@pytest.mark.parametrize(("waits", "before", "state"), OLDER_CLIENTS.values(), ids=OLDER_CLIENTS)
 def test_kip_580_18_waits_of_clients_older_than_the_kip(waits: list[float], before: list[str], state: State) -> None:
     assert retried("KIP-580/18", waits, before=before).state is state
 

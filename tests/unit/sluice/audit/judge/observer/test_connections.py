@@ -140,11 +140,13 @@ class TestWhatIsNoRetry:
         assert gaps([sequence]) == [[50, 52]]
 
 
-@pytest.mark.parametrize(
-    ("times", "most"),
-    [([(0, 10), (20, 30)], 1), ([(0, 10), (5, 30), (6, 7)], 3)],
-    ids=["one after the other", "three simultaneously"],
-)
+SIMULTANEOUS = {
+    "one after the other": ([(0, 10), (20, 30)], 1),
+    "three simultaneously": ([(0, 10), (5, 30), (6, 7)], 3),
+}
+
+
+@pytest.mark.parametrize(("times", "most"), SIMULTANEOUS.values(), ids=SIMULTANEOUS)
 def test_simultaneous_connection_attempts_are_counted(times: list[tuple[float, float]], most: int) -> None:
     journal = Journal()
     for at_ms, until_ms in times:
@@ -161,9 +163,10 @@ def test_connection_closed_by_the_client_is_not_retried_when_another_is_lost() -
     assert gaps(connect_sequences(journal.events)) == [[], [2, 1]]
 
 
-@pytest.mark.parametrize(
-    ("answers", "attempts"), [(False, 4), (True, 1)], ids=["that it gave up", "that it used and closed"]
-)
+BEFORE_THE_CLOSE = {"that it gave up": (False, 4), "that it used and closed": (True, 1)}
+
+
+@pytest.mark.parametrize(("answers", "attempts"), BEFORE_THE_CLOSE.values(), ids=BEFORE_THE_CLOSE)
 def test_client_connects_again_before_the_broker_notices_the_close_of_a_connection(
     answers: bool, attempts: int
 ) -> None:

@@ -16,15 +16,15 @@ def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
 GIVEN_UP, ANSWERED = (Outcome.ABANDONED, False), (Outcome.SUCCEEDED, True)
 
 
-@pytest.mark.parametrize(
-    ("left_ms", "later_ms", "reconnects", "expected"),
-    [
-        pytest.param(5001, None, True, [GIVEN_UP], id="delayed until its client left: given up"),
-        pytest.param(5001, 4999, True, [GIVEN_UP, GIVEN_UP], id="and a later one on that connection: both given up"),
-        pytest.param(9000, None, True, [ANSWERED], id="answered slowly to a waiting client: a response"),
-        pytest.param(5001, None, False, [ANSWERED], id="answered slowly before its client closes: a response"),
-    ],
-)
+REQUESTS = {
+    "delayed until its client left: given up": (5001, None, True, [GIVEN_UP]),
+    "and a later one on that connection: both given up": (5001, 4999, True, [GIVEN_UP, GIVEN_UP]),
+    "answered slowly to a waiting client: a response": (9000, None, True, [ANSWERED]),
+    "answered slowly before its client closes: a response": (5001, None, False, [ANSWERED]),
+}
+
+
+@pytest.mark.parametrize(("left_ms", "later_ms", "reconnects", "expected"), REQUESTS.values(), ids=REQUESTS)
 def test_request(
     left_ms: float, later_ms: float | None, reconnects: bool, expected: list[tuple[Outcome, bool]]
 ) -> None:
@@ -47,16 +47,16 @@ def test_without_a_response_the_closing_side_decides() -> None:
     assert ends(journal) == [(Outcome.ABANDONED, True), (Outcome.DISCONNECTED, True)]
 
 
-@pytest.mark.parametrize(
-    ("at_ms", "connection", "throttle_ms", "unread_since_ms"),
-    [
-        pytest.param(2000, 1, 0, 10, id="while the broker handles another"),
-        pytest.param(3010, 1, 0, 10, id="just after another"),
-        pytest.param(3100, 1, 0, None, id="later"),
-        pytest.param(3100, 1, 500, 10, id="while the connection is muted"),
-        pytest.param(2000, 2, 0, None, id="of another connection"),
-    ],
-)
+EARLIER = {
+    "while the broker handles another": (2000, 1, 0, 10),
+    "just after another": (3010, 1, 0, 10),
+    "later": (3100, 1, 0, None),
+    "while the connection is muted": (3100, 1, 500, 10),
+    "of another connection": (2000, 2, 0, None),
+}
+
+
+@pytest.mark.parametrize(("at_ms", "connection", "throttle_ms", "unread_since_ms"), EARLIER.values(), ids=EARLIER)
 def test_client_may_have_sent_a_request_earlier_that_is_read(
     at_ms: float, connection: int, throttle_ms: int, unread_since_ms: float | None
 ) -> None:

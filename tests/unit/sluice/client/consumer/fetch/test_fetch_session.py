@@ -45,22 +45,18 @@ def test_recreated_topic_is_forgotten_and_added() -> None:
     assert (dict(request.send), dict(request.forget)) == ({P0: at(0, OTHER_ID)}, {P0: ID})
 
 
-@pytest.mark.parametrize(
-    ("error", "session_id", "received", "usable", "following"),
-    [
-        pytest.param(0, 7, [], True, (7, 2), id="no changes continues the session"),
-        pytest.param(0, 7, [P0], True, (7, 2), id="a change continues the session"),
-        pytest.param(0, 0, [P0], True, (0, 0), id="a session closed by the broker restarts and the response is used"),
-        pytest.param(0, 7, [P2], False, (7, 0), id="an unexpected partition closes the session"),
-        pytest.param(0, 8, [P0], False, (7, 0), id="another session id closes the session"),
-        pytest.param(
-            ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [], False, (0, 0), id="an unknown session id restarts the session"
-        ),
-        pytest.param(
-            ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [], False, (7, 0), id="a wrong epoch closes the session"
-        ),
-    ],
-)
+CHANGES = {
+    "no changes continues the session": (0, 7, [], True, (7, 2)),
+    "a change continues the session": (0, 7, [P0], True, (7, 2)),
+    "a session closed by the broker restarts and the response is used": (0, 0, [P0], True, (0, 0)),
+    "an unexpected partition closes the session": (0, 7, [P2], False, (7, 0)),
+    "another session id closes the session": (0, 8, [P0], False, (7, 0)),
+    "an unknown session id restarts the session": (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [], False, (0, 0)),
+    "a wrong epoch closes the session": (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [], False, (7, 0)),
+}
+
+
+@pytest.mark.parametrize(("error", "session_id", "received", "usable", "following"), CHANGES.values(), ids=CHANGES)
 def test_incremental_response(
     error: int, session_id: int, received: list[TopicPartition], usable: bool, following: tuple[int, int]
 ) -> None:
@@ -71,16 +67,16 @@ def test_incremental_response(
     assert (request.session_id, request.epoch) == following
 
 
-@pytest.mark.parametrize(
-    ("session_id", "received", "throttle_ms", "usable", "following"),
-    [
-        pytest.param(7, [P0, P1], 0, True, (7, 1), id="a session id starts a session"),
-        pytest.param(0, [P0, P1], 0, True, (0, 0), id="no session id: sessionless, response used"),
-        pytest.param(0, [], 500, False, (0, 0), id="empty response: throttled"),
-        pytest.param(7, [P0], 0, False, (0, 0), id="missing partition: response dropped"),
-        pytest.param(7, [P0, P1, P2], 0, False, (0, 0), id="unexpected partition: response dropped"),
-    ],
-)
+FULL = {
+    "a session id starts a session": (7, [P0, P1], 0, True, (7, 1)),
+    "no session id: sessionless, response used": (0, [P0, P1], 0, True, (0, 0)),
+    "empty response: throttled": (0, [], 500, False, (0, 0)),
+    "missing partition: response dropped": (7, [P0], 0, False, (0, 0)),
+    "unexpected partition: response dropped": (7, [P0, P1, P2], 0, False, (0, 0)),
+}
+
+
+@pytest.mark.parametrize(("session_id", "received", "throttle_ms", "usable", "following"), FULL.values(), ids=FULL)
 def test_full_response(
     session_id: int, received: list[TopicPartition], throttle_ms: int, usable: bool, following: tuple[int, int]
 ) -> None:

@@ -46,14 +46,14 @@ async def test_brokers_are_queried_for_a_list_of_groups_since_version_4() -> Non
         assert (await stage.coordinator.ensure()).host == "b"
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        pytest.param(ErrorCode.COORDINATOR_NOT_AVAILABLE, id="coordinator not available"),
-        pytest.param(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, id="coordinator loading"),
-        pytest.param(DISCONNECT, id="connection lost"),
-    ],
-)
+RETRIABLE = {
+    "coordinator not available": ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    "coordinator loading": ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    "connection lost": DISCONNECT,
+}
+
+
+@pytest.mark.parametrize("response", RETRIABLE.values(), ids=RETRIABLE)
 async def test_retriable_error_is_retried_with_exponential_backoff(response: ScriptedResponse | ErrorCode) -> None:
     async with group_stage() as stage:
 

@@ -25,16 +25,14 @@ def shown(plan: Plan) -> dict[str, str]:
     return {name: " ".join(f"{topic}{index}" for topic, index in partitions) for name, partitions in plan.items()}
 
 
-@pytest.mark.parametrize(
-    ("members", "partitions", "expected"),
-    [
-        pytest.param(["a"], {"t": 2, "u": 0}, {"a": "t0 t1"}, id="one member has all"),
-        pytest.param(
-            ["a", "b"], {"t": 3, "u": 3}, {"a": "t0 t1 u0 u1", "b": "t2 u2"}, id="the first member has one more"
-        ),
-        pytest.param(["b", "a", "c"], {"t": 2}, {"a": "t0", "b": "t1", "c": ""}, id="surplus members have none"),
-    ],
-)
+RANGE = {
+    "one member has all": (["a"], {"t": 2, "u": 0}, {"a": "t0 t1"}),
+    "the first member has one more": (["a", "b"], {"t": 3, "u": 3}, {"a": "t0 t1 u0 u1", "b": "t2 u2"}),
+    "surplus members have none": (["b", "a", "c"], {"t": 2}, {"a": "t0", "b": "t1", "c": ""}),
+}
+
+
+@pytest.mark.parametrize(("members", "partitions", "expected"), RANGE.values(), ids=RANGE)
 def test_range(members: list[str], partitions: dict[str, int], expected: dict[str, str]) -> None:
     assert shown(assign_range([member(name, "tu") for name in members], partitions, {})) == expected
 
@@ -54,32 +52,28 @@ def test_round_robin_skips_members_without_a_subscription() -> None:
     assert shown(assign_round_robin(members, {"t": 1, "u": 2}, {})) == {"a": "t0", "b": "u0 u1"}
 
 
-@pytest.mark.parametrize(
-    ("members", "expected"),
-    [
-        pytest.param([member("a"), member("b")], {"a": "t0 t2", "b": "t1 t3"}, id="initially balanced"),
-        pytest.param(
-            [member("a", owned="t1 t3", generation=1), member("b", owned="t0 t2", generation=1)],
-            {"a": "t1 t3", "b": "t0 t2"},
-            id="a balanced assignment is kept",
-        ),
-        pytest.param(
-            [member("a", owned="t0 t1 t2 t3", generation=1), member("b")],
-            {"a": "t0 t1", "b": ""},
-            id="a moving partition is first revoked",
-        ),
-        pytest.param(
-            [member("a", owned="t0 t1", generation=2), member("b", owned="t2 t3", generation=2), member("c")],
-            {"a": "t0 t1", "b": "t2", "c": ""},
-            id="as few moves as necessary",
-        ),
-        pytest.param(
-            [member("a", owned="t0 t1", generation=1), member("b", owned="t0 t1 t2", generation=2)],
-            {"a": "t3", "b": "t0 t1"},
-            id="the newer generation wins a doubly owned partition",
-        ),
-    ],
-)
+STICKY = {
+    "initially balanced": ([member("a"), member("b")], {"a": "t0 t2", "b": "t1 t3"}),
+    "a balanced assignment is kept": (
+        [member("a", owned="t1 t3", generation=1), member("b", owned="t0 t2", generation=1)],
+        {"a": "t1 t3", "b": "t0 t2"},
+    ),
+    "a moving partition is first revoked": (
+        [member("a", owned="t0 t1 t2 t3", generation=1), member("b")],
+        {"a": "t0 t1", "b": ""},
+    ),
+    "as few moves as necessary": (
+        [member("a", owned="t0 t1", generation=2), member("b", owned="t2 t3", generation=2), member("c")],
+        {"a": "t0 t1", "b": "t2", "c": ""},
+    ),
+    "the newer generation wins a doubly owned partition": (
+        [member("a", owned="t0 t1", generation=1), member("b", owned="t0 t1 t2", generation=2)],
+        {"a": "t3", "b": "t0 t1"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("members", "expected"), STICKY.values(), ids=STICKY)
 def test_sticky(members: list[GroupMember], expected: dict[str, str]) -> None:
     assert shown(assign_cooperative(members, {"t": 4}, {})) == expected
 

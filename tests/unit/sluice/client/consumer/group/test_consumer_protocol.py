@@ -61,15 +61,15 @@ def test_truncated_bytes_are_rejected(cut: int) -> None:
         read_subscription(subscription_bytes({"topic"}, [T0], 1)[:cut])
 
 
-@pytest.mark.parametrize(
-    ("data", "partitions", "generation"),
-    [
-        pytest.param(previous_assignment_bytes([T0, U0], 5), [T0, U0], 5, id="this version"),
-        pytest.param(previous_assignment_bytes([T0], 5)[:-4], [T0], -1, id="version without a generation"),
-        pytest.param(b"\0\0\0\x09", [], -1, id="undecodable"),
-        pytest.param(None, [], -1, id="none"),
-    ],
-)
+PREVIOUS = {
+    "this version": (previous_assignment_bytes([T0, U0], 5), [T0, U0], 5),
+    "version without a generation": (previous_assignment_bytes([T0], 5)[:-4], [T0], -1),
+    "undecodable": (b"\0\0\0\x09", [], -1),
+    "none": (None, [], -1),
+}
+
+
+@pytest.mark.parametrize(("data", "partitions", "generation"), PREVIOUS.values(), ids=PREVIOUS)
 def test_previous_assignment_is_read(data: bytes | None, partitions: list[TopicPartition], generation: int) -> None:
     read = read_previous_assignment(data)
     assert (partitions_of(read.topics), read.generation_id) == (partitions, generation)

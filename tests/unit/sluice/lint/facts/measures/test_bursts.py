@@ -18,18 +18,18 @@ def burst(times_ms: Iterable[float], sources: int = 1) -> Burst:
     return made
 
 
-@pytest.mark.parametrize(
-    ("times_ms", "sources", "lasted_ms"),
-    [
-        pytest.param(range(0, 500, 100), 1, 400, id="as many as needed"),
-        pytest.param(range(0, 400, 100), 1, 0, id="too few"),
-        pytest.param(range(0, 3000, 300), 1, 0, id="too slow"),
-        pytest.param(range(0, 3000, 200), 1, 800, id="fast enough"),
-        pytest.param([0, 1500, 1600, 1700, 1800, 1900], 1, 400, id="after a pause"),
-        pytest.param([0, 100, 200, 300, 400, 410, 420, 430, 440], 1, 40, id="the fastest counts"),
-        pytest.param(range(0, 500, 100), 2, 0, id="of two sources"),
-    ],
-)
+BURSTS = {
+    "as many as needed": (range(0, 500, 100), 1, 400),
+    "too few": (range(0, 400, 100), 1, 0),
+    "too slow": (range(0, 3000, 300), 1, 0),
+    "fast enough": (range(0, 3000, 200), 1, 800),
+    "after a pause": ([0, 1500, 1600, 1700, 1800, 1900], 1, 400),
+    "the fastest counts": ([0, 100, 200, 300, 400, 410, 420, 430, 440], 1, 40),
+    "of two sources": (range(0, 500, 100), 2, 0),
+}
+
+
+@pytest.mark.parametrize(("times_ms", "sources", "lasted_ms"), BURSTS.values(), ids=BURSTS)
 def test_burst(times_ms: Iterable[float], sources: int, lasted_ms: float) -> None:
     assert burst(times_ms, sources).fastest_ns == lasted_ms * MS
 

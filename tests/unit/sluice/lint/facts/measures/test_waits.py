@@ -40,45 +40,45 @@ def rows(draw: Draw, shape: tuple[int, int], random: Random, late_ms: float) -> 
     return made
 
 
+GROWING = {
+    "of Kafka's defaults": kip_580(100, 1000),
+    "that grow once": kip_580(500, 1000),
+    "of franz-go's defaults": kip_580(250, 2500),
+    "of librdkafka's jitter": librdkafka,
+    "of full jitter": full_jitter,
+}
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(
-    "draw",
-    [
-        pytest.param(kip_580(100, 1000), id="of Kafka's defaults"),
-        pytest.param(kip_580(500, 1000), id="that grow once"),
-        pytest.param(kip_580(250, 2500), id="of franz-go's defaults"),
-        pytest.param(librdkafka, id="of librdkafka's jitter"),
-        pytest.param(full_jitter, id="of full jitter"),
-    ],
-)
+@pytest.mark.parametrize("draw", GROWING.values(), ids=GROWING)
 def test_growing_waits(draw: Draw, shape: tuple[int, int]) -> None:
     random = Random(0)
     assert not any(rows(draw, shape, random, late_ms=5).constant() for _ in range(3))
 
 
-@pytest.mark.parametrize(
-    ("draw", "about_ms"),
-    [
-        pytest.param(constant(100), 100, id="without jitter"),
-        pytest.param(constant(100, 0.2), 100, id="with jitter"),
-        pytest.param(constant(2), 4, id="in a tight loop"),
-        pytest.param(kip_580(100, 100), 100, id="whose base is the maximum"),
-    ],
-)
+CONSTANT = {
+    "without jitter": (constant(100), 100),
+    "with jitter": (constant(100, 0.2), 100),
+    "in a tight loop": (constant(2), 4),
+    "whose base is the maximum": (kip_580(100, 100), 100),
+}
+
+
+@pytest.mark.parametrize(("draw", "about_ms"), CONSTANT.values(), ids=CONSTANT)
 def test_constant_waits(draw: Draw, about_ms: float) -> None:
     random = Random(0)
     found = [rows(draw, (20, 8), random, late_ms=2).constant() for _ in range(3)]
     assert all(each is not None and each.base_ms == pytest.approx(about_ms, rel=0.4) for each in found)
 
 
-@pytest.mark.parametrize(
-    ("before_ns", "wait_ms", "is_found"),
-    [
-        pytest.param(1, 900, True, id="the client was seen before"),
-        pytest.param(0, 900, False, id="the first attempts may be missing, and the wait be the maximum"),
-        pytest.param(0, 400, True, id="the wait is too short for a maximum"),
-    ],
-)
+EARLIER = {
+    "the client was seen before": (1, 900, True),
+    "the first attempts may be missing, and the wait be the maximum": (0, 900, False),
+    "the wait is too short for a maximum": (0, 400, True),
+}
+
+
+@pytest.mark.parametrize(("before_ns", "wait_ms", "is_found"), EARLIER.values(), ids=EARLIER)
 def test_rows_that_may_have_begun_earlier(before_ns: int, wait_ms: int, *, is_found: bool) -> None:
     made, row = Rows(), Row(before_ns, LONG_AFTER_NS)
     for _ in range(8):

@@ -82,22 +82,19 @@ def shrunken(*, acks: int, back_ms: float = 40) -> Make:
     return make
 
 
-@pytest.mark.parametrize(
-    ("make", "text", "absent"),
-    [
-        pytest.param(
-            shrunken(acks=-1),
-            "acknowledged while broker 2 was isolated and not in sync (+0.001 s to +0.040 s): the in-sync replicas had "
-            "shrunk, and this was an unclean election. Set min.insync.replicas=2",
-            "Set acks=all",
-            id="acks=all, with a replica that was out of sync",
-        ),
-        pytest.param(
-            shrunken(acks=-1, back_ms=3), "sent with acks=all. Set min.insync.replicas=2", "unclean", id="acks=all"
-        ),
-        pytest.param(shrunken(acks=1), "Set acks=all and min.insync.replicas=2", "unclean", id="acks=1"),
-    ],
-)
+LOST_RECORDS = {
+    "acks=all, with a replica that was out of sync": (
+        shrunken(acks=-1),
+        "acknowledged while broker 2 was isolated and not in sync (+0.001 s to +0.040 s): the in-sync replicas had "
+        "shrunk, and this was an unclean election. Set min.insync.replicas=2",
+        "Set acks=all",
+    ),
+    "acks=all": (shrunken(acks=-1, back_ms=3), "sent with acks=all. Set min.insync.replicas=2", "unclean"),
+    "acks=1": (shrunken(acks=1), "Set acks=all and min.insync.replicas=2", "unclean"),
+}
+
+
+@pytest.mark.parametrize(("make", "text", "absent"), LOST_RECORDS.values(), ids=LOST_RECORDS)
 def test_lost_records_have_a_reason(make: Make, text: str, absent: str) -> None:
     (one,) = found(find, make)
     assert text in one.text

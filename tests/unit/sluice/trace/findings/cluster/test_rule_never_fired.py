@@ -86,16 +86,16 @@ def ended(journal: Journal) -> None:
     produce(journal)
 
 
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        pytest.param(lambda journal: rule(journal), "No client sent a request", id="without requests"),
-        pytest.param(too_late, "1 request preceded it. Add the rule earlier", id="added too late"),
-        pytest.param(ended, "No client sent a request while it was active", id="ended before the request"),
-        pytest.param(of_a_newer_version, "api is Produce, expected one that error can affect", id="not served"),
-        pytest.param(nearest, "Produce v9 of client app at +0.010 s: client_id", id="the nearest has the API"),
-    ],
-)
+REASONS = {
+    "without requests": (lambda journal: rule(journal), "No client sent a request"),
+    "added too late": (too_late, "1 request preceded it. Add the rule earlier"),
+    "ended before the request": (ended, "No client sent a request while it was active"),
+    "not served": (of_a_newer_version, "api is Produce, expected one that error can affect"),
+    "the nearest has the API": (nearest, "Produce v9 of client app at +0.010 s: client_id"),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)
 def test_why_a_rule_without_conditions_on_requests_did_not_fire(make: Make, why: str) -> None:
     (one,) = found(find, make)
     assert why in one.text
@@ -108,15 +108,15 @@ def fired(journal: Journal) -> None:
     journal.of_client(Fault, 10, rule_id="r", action="close", **request)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(fired, id="it fired"),
-        pytest.param(produce, id="no rule"),
-        pytest.param(bytes_of_another_version, id="a rule that this version does not know"),
-        pytest.param(lambda journal: rule(journal, action="broker-down", broker=1), id="a state begins at once"),
-    ],
-)
+SILENT = {
+    "it fired": fired,
+    "no rule": produce,
+    "a rule that this version does not know": bytes_of_another_version,
+    "a state begins at once": lambda journal: rule(journal, action="broker-down", broker=1),
+}
+
+
+@pytest.mark.parametrize("make", SILENT.values(), ids=SILENT)
 def test_silent(make: Make) -> None:
     assert not found(find, make)
 

@@ -9,12 +9,10 @@ from sluice.trace.findings.faults import scenario_steps as find
 from tests.support.journals import Journal
 from tests.support.trace_findings import found
 
+STEPS = {"failed": ("no such broker", ["A step of scenario s failed: stop broker 9"]), "done": ("", [])}
 
-@pytest.mark.parametrize(
-    ("problem", "titles"),
-    [("no such broker", ["A step of scenario s failed: stop broker 9"]), ("", [])],
-    ids=["failed", "done"],
-)
+
+@pytest.mark.parametrize(("problem", "titles"), STEPS.values(), ids=STEPS)
 def test_steps(problem: str, titles: list[str]) -> None:
     def make(journal: Journal) -> None:
         step: dict[str, Any] = {"run": "1", "scenario": "s", "step": "steps[0].stop", "what": "stop broker 9"}

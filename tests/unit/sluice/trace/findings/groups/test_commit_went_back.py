@@ -48,14 +48,14 @@ def test_the_clients_are_named() -> None:
     assert "after client app had committed 10" in one.text
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(commits(1, 1, 2), id="forward"),
-        pytest.param(commits(5, -1, 6), id="an unknown offset"),
-        pytest.param(failed, id="a failed commit"),
-        pytest.param(of_another_partition, id="another partition"),
-    ],
-)
+SILENT = {
+    "forward": commits(1, 1, 2),
+    "an unknown offset": commits(5, -1, 6),
+    "a failed commit": failed,
+    "another partition": of_another_partition,
+}
+
+
+@pytest.mark.parametrize("make", SILENT.values(), ids=SILENT)
 def test_silent(make: Make) -> None:
     assert not found(find, make)

@@ -37,15 +37,15 @@ def test_members_that_come_and_go() -> None:
     assert "members left and others joined 3 times (clients that left: app)." in one.text
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(rebalances(1, 2, 3, 4, 5), id="members are added"),
-        pytest.param(rebalances(4, 3, 2, 1, left=3), id="members leave"),
-        pytest.param(rebalances(1, 1, 1), id="two without a cause"),
-        pytest.param(rebalances(1, 2, 1, 2, left=1), id="a member is restarted"),
-    ],
-)
+SILENT = {
+    "members are added": rebalances(1, 2, 3, 4, 5),
+    "members leave": rebalances(4, 3, 2, 1, left=3),
+    "two without a cause": rebalances(1, 1, 1),
+    "a member is restarted": rebalances(1, 2, 1, 2, left=1),
+}
+
+
+@pytest.mark.parametrize("make", SILENT.values(), ids=SILENT)
 def test_silent(make: Make) -> None:
     assert not found(find, make)
 

@@ -89,13 +89,13 @@ def test_settings_fit_the_time_of_the_failure(make: Make, failed_ms: float, text
     assert one.text.endswith(text)
 
 
-@pytest.mark.parametrize(
-    ("make", "title"),
-    [
-        pytest.param(batches(1), "Produce t-0@7.0.0 of client app failed at its only attempt", id="one attempt"),
-        pytest.param(batches(1, 101), "Produce t-0@7.0.0 of client app never succeeded: 2 attempts", id="two attempts"),
-    ],
-)
+TITLES = {
+    "one attempt": (batches(1), "Produce t-0@7.0.0 of client app failed at its only attempt"),
+    "two attempts": (batches(1, 101), "Produce t-0@7.0.0 of client app never succeeded: 2 attempts"),
+}
+
+
+@pytest.mark.parametrize(("make", "title"), TITLES.values(), ids=TITLES)
 def test_title_of_requests_that_never_succeeded(make: Make, title: str) -> None:
     (one,) = found(find, make, after_ms=50)
     assert one.title == title

@@ -70,15 +70,14 @@ def test_the_end_of_a_connection_after_the_failure_is_no_evidence() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("states", "text"),
-    [
-        ([(2, "stopped"), (3, "isolated")], "in-sync replicas: broker 2 is stopped, broker 3 is isolated."),
-        ([(2, "stopped"), (2, "running")], "in-sync replicas."),
-        ([], "in-sync replicas."),
-    ],
-    ids=["two are down", "started again", "none is down"],
-)
+BROKERS_DOWN = {
+    "two are down": ([(2, "stopped"), (3, "isolated")], "in-sync replicas: broker 2 is stopped, broker 3 is isolated."),
+    "started again": ([(2, "stopped"), (2, "running")], "in-sync replicas."),
+    "none is down": ([], "in-sync replicas."),
+}
+
+
+@pytest.mark.parametrize(("states", "text"), BROKERS_DOWN.values(), ids=BROKERS_DOWN)
 def test_brokers_that_are_down_are_named(states: list[tuple[int, str]], text: str) -> None:
     def make(journal: Journal) -> None:
         for number, (broker, state) in enumerate(states):
