@@ -58,7 +58,6 @@ def produce(bootstrap: str, given: Given) -> list[Step]:
 
 
 def poll_for(consumer: Consumer, count: int) -> list[Message]:
-    """Return the next `count` records."""
     records: list[Message] = []
     deadline = monotonic() + TIMEOUT_S
     while len(records) < count:

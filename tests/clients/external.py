@@ -47,7 +47,6 @@ class Process:
         return found
 
     def run(self, call: Mapping[str, object]) -> list[object]:
-        """Return the steps of one call."""
         assert self.process.stdin is not None
         timer = Timer(self._timeout_s, self.process.kill)
         timer.start()
@@ -84,7 +83,6 @@ class External:
 
     @property
     def directory(self) -> Path:
-        """Folder of its build."""
         return BUILT / self._name
 
     def version(self) -> str:

@@ -69,7 +69,6 @@ class Case(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Kind of the rule's action."""
         action = self.rule["action"]
         assert isinstance(action, dict)
         return str(action["kind"])

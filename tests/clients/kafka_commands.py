@@ -47,7 +47,6 @@ def kafka_command(name: str, *arguments: str) -> Printed:
 
 
 def commands_version() -> str:
-    """Return the version of the commands."""
     return _jvm(_class_path()).version
 
 

@@ -167,7 +167,6 @@ def commit(consumer: Consumer) -> None:
 
 
 def rewind(consumer: Consumer) -> None:
-    """Seek to the committed offset."""
     for partition in consumer.committed(consumer.assignment(), 10):
         partition.offset = max(partition.offset, 0)
         consumer.seek(partition)

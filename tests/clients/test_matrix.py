@@ -67,7 +67,6 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
 
 
 def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> None:
-    """Set these configs of a group."""
     with connected(bootstrap) as wire:
         request = config_changes(ResourceType.GROUP, group, configs)
         response = wire.call(request, INCREMENTAL_ALTER_CONFIGS_VERSION)
@@ -75,7 +74,6 @@ def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> N
 
 
 def stored_codecs(bootstrap: str, topic: str) -> set[int]:
-    """Return the codecs of the batches of a topic."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
     with connected(bootstrap) as wire:
         metadata = wire.call(request, METADATA_VERSION)
@@ -123,7 +121,6 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
 
 @cache
 def served(bootstrap: str) -> set[str]:
-    """Return the names of the APIs that the broker serves."""
     with connected(bootstrap) as wire:
         return {
             API_KEYS[row.api_key].name for row in wire.call(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS

@@ -16,7 +16,6 @@ from tests.support.place import Place
 
 
 async def committed(place: Place, count: int) -> list[bytes | None]:
-    """Read all committed records."""
     async with place.consumer(isolation_level="read_committed") as consumer:
         consumer.assign([place[0]])
         values = await place.read(consumer, count)

@@ -37,7 +37,6 @@ class Application:
             (await admin.create_topics(topics)).all()
 
     def streams(self, topology: Topology) -> Streams:
-        """Return a runtime of the application."""
         given: Settings = {"application.id": self.id, "commit.interval.ms": 500}
         return Streams(topology, given | {"bootstrap.servers": self._place.bootstrap})
 
@@ -52,7 +51,6 @@ class Application:
             await self.write("lines", *lines[partition::LINE_PARTITIONS], partition=partition)
 
     async def values(self, name: str) -> list[bytes | None]:
-        """Return all values of a topic."""
         return [record.value for record in await read(self._place.bootstrap, self.topic(name))]
 
     async def written(self, name: str, count: int) -> None:

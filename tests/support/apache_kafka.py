@@ -113,7 +113,6 @@ class ApacheKafka:
             self.stop_node(node, kill=kill)
 
     def stop_node(self, node: int, *, kill: bool = False) -> None:
-        """Stop or kill one broker."""
         process = self._processes.pop(node)
         process.kill() if kill else process.terminate()
         try:

@@ -38,7 +38,6 @@ def observed(
     virtual: bool = True,
     problem: str = "",
 ) -> Observation:
-    """Return the observation of a run with this journal."""
     subject = SubjectInfo(
         name="app",
         role=role,
@@ -66,5 +65,4 @@ def observed(
 
 
 def callback(event: str, at_ms: float, record: int = -1, partition: int = 0) -> Callback:
-    """Return a callback that a driver reports."""
     return Callback(at_ns=ns(at_ms), event=event, record=record, partition=partition)

@@ -54,13 +54,11 @@ def exponential(random: Random, retries: int = 7) -> list[float]:
 
 
 def verdict(statement: str = "KIP-580/1", state: State = State.PASS, **fields: object) -> Verdict:
-    """Return a verdict with default fields."""
     values = {"why": "as the KIP says", "runs": 3, **fields}
     return Verdict(statement=statement, state=state, **values)  # type: ignore[arg-type]  # a test's own fields
 
 
 def subject(name: str = "shop", version: str = "1.0", *verdicts: Verdict, **fields: object) -> SubjectResult:
-    """A client's result."""
     info = SubjectInfo(
         name=name, version=version, role=Role.PRODUCER, settings={"retry.backoff.ms": 100.0, "acks": "all"}
     )
@@ -69,7 +67,6 @@ def subject(name: str = "shop", version: str = "1.0", *verdicts: Verdict, **fiel
 
 
 def result(*subjects: SubjectResult) -> AuditResult:
-    """Return a report of these clients."""
     return AuditResult(
         sluice="0.1.0",
         began="2026-11-21T23:45:00Z",

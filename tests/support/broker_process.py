@@ -52,7 +52,6 @@ class BrokerProcess:
         return with_http_stack(self.ready["admin"])
 
     def log_text(self) -> str:
-        """Return all logs so far."""
         return self._log.read_text()
 
     def get(self, path: str) -> str:
@@ -87,7 +86,6 @@ class BrokerProcess:
         return self.process.returncode, monotonic() - started, stdout.decode()
 
     def kill(self) -> None:
-        """Kill the process."""
         self.process.kill()
         self.process.communicate()
 

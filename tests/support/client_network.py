@@ -125,7 +125,6 @@ class Wire(asyncio.Transport):
             self._connection.resume_writing()
 
     def deliver(self, data: bytes) -> None:
-        """Deliver bytes from the broker."""
         while data and not self.closed:
             buffer = self._connection.get_buffer(-1)
             size = min(len(buffer), len(data))
@@ -216,11 +215,9 @@ class ScriptedBroker:
         self.controller_id = node_id
 
     def requests(self, api: str) -> list[ReceivedRequest]:
-        """Return the requests of one API."""
         return [request for request in self.received if request.api == api]
 
     def request_times_ms(self, api: str) -> list[float]:
-        """Return the times of the requests of one API."""
         return [request.at_ms for request in self.requests(api)]
 
     def drop(self) -> None:
@@ -327,7 +324,6 @@ class VirtualNetwork:
         return self.clock.monotonic_ms() - self._start_ms
 
     def advance(self, ms: float) -> None:
-        """Advance the manual clock."""
         assert isinstance(self.clock, ManualClock), "only a ManualClock can be advanced"
         self.clock.advance(ms)
 
@@ -340,7 +336,6 @@ class VirtualNetwork:
     def client(
         self, config: ClientConfig, metadata: Metadata, *, max_in_flight: int = 5, seed: int | Random = 0
     ) -> NetworkClient:
-        """Return a client of this network."""
         random = Random(seed) if isinstance(seed, int) else seed
         return NetworkClient(
             config, metadata, self.clock, self, random, max_in_flight=max_in_flight, software_version="0"

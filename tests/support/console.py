@@ -130,8 +130,6 @@ def run_page(page: str, folder: Path, timeout_s: float = COMMAND_TIMEOUT_S) -> i
 
 
 def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
-    """Return the command with other ports."""
-
     def replaced(text: str) -> str:
         return re.sub(rf"\b({'|'.join(ports)})\b", lambda match: ports[match[0]], text)
 

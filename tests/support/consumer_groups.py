@@ -13,7 +13,6 @@ AT_ONCE = "group.consumer.assignment.interval.ms=0"
 
 
 def topic_partitions(partitions: Mapping[bytes, set[int]]) -> list[TopicPartitions]:
-    """Return the partitions as request fields."""
     return [TopicPartitions(topic_id=topic_id, partitions=sorted(those)) for topic_id, those in partitions.items()]
 
 
@@ -87,7 +86,6 @@ class ConsumerMember:
         return self.send(version, **(known | fields))
 
     def heartbeat(self, **fields: Any) -> Any:
-        """Send a heartbeat with the owned partitions."""
         if not self.clings:
             self.give_up()
         return self.send(**({"topic_partitions": topic_partitions(self.owned)} | fields))
@@ -103,7 +101,6 @@ class ConsumerMember:
 
 
 def consumer_group(broker: VirtualBroker, group_id: str = "group") -> ConsumerGroup:
-    """Return an existing group."""
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ConsumerGroup), group
     return group

@@ -24,7 +24,6 @@ def values_of(records: list[ConsumerRecord]) -> list[bytes | None]:
 
 
 def gaps(times: list[float]) -> list[float]:
-    """Return the differences of consecutive times."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 
@@ -63,17 +62,14 @@ class Reading:
         return values_of(records)
 
     async def deliver(self, value: bytes, partition: int = 0) -> None:
-        """Produce a record, and read it."""
         await self.produce(value, partition=partition)
         assert await self.read(1) == [value]
 
     def requests(self, api: str) -> list[Request]:
-        """Return the requests of one API from the journal."""
         client_id = self.consumer.config.text("client.id")
         return [one for one in self.broker.journal.requests(api=api) if one.client_id == client_id]
 
     def request_times_ms(self, api: str) -> list[float]:
-        """Return the times of the requests of one API."""
         return [round(request.received_ns / 1e6, 1) for request in self.requests(api)]
 
 

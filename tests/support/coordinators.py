@@ -46,12 +46,10 @@ def internal_partitions(broker: VirtualBroker, topic: str) -> list[Partition]:
 
 
 def reload_groups(broker: VirtualBroker) -> None:
-    """Unload the group coordinator and load it again."""
     _reload(broker, broker.broker.groups.shards, GROUP_METADATA_TOPIC)
 
 
 def reload_transactions(broker: VirtualBroker) -> None:
-    """Unload the transaction coordinator and load it again."""
     _reload(broker, broker.broker.transactions.shards, TRANSACTION_STATE_TOPIC)
 
 

@@ -82,7 +82,6 @@ def batch(
 
 
 def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
-    """Append a batch and return its offset."""
     result = log.append(data, NOW_MS, leader_epoch)
     assert result.error_code == ErrorCode.NONE, result.reason
     return result.base_offset

@@ -82,7 +82,6 @@ class Reading:
         self.subscriptions.state_of(partition).seek_unvalidated(position)
 
     def fetch(self) -> float:
-        """Send fetches and process responses."""
         until_ms = self.fetcher.send(self.now_ms)
         self.network.advance(1)
         return until_ms

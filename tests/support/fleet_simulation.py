@@ -8,5 +8,4 @@ FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
 
 
 def schedule_with(*steps: dict[str, object], duration: str = "60s", **more: object) -> Schedule:
-    """Return the schedule of a scenario with these steps."""
     return schedule_of(scenario_of({"name": "test", "duration": duration, "steps": list(steps), **more}))

@@ -14,7 +14,6 @@ M = TypeVar("M", bound=Member)
 
 
 def joined(member: M, **fields: Any) -> M:
-    """Let a member join, and return it."""
     response = member.join(**fields)
     assert not response.error_code, response
     return member
@@ -29,7 +28,6 @@ def converge(*members: Member, rounds: int = 6) -> None:
 
 
 def settled(*members: M) -> tuple[M, ...]:
-    """Let members join and converge, and return them."""
     for member in members:
         joined(member)
     converge(*members)

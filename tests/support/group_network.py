@@ -57,17 +57,14 @@ class GroupStage:
         return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=node, host=host, port=9092)])
 
     def deadline(self, ms: float = 60_000) -> float:
-        """Return the time after `ms`."""
         return self.client.clock.monotonic_ms() + ms
 
     def request_times_ms(self, api: str) -> list[float]:
-        """Return the times of requests at either broker."""
         return sorted(round(at) for broker in (self.one, self.two) for at in broker.request_times_ms(api))
 
 
 @asynccontextmanager
 async def group_stage() -> AsyncIterator[GroupStage]:
-    """Start the brokers and the client."""
     stage = GroupStage()
     try:
         yield stage

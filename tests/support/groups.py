@@ -58,7 +58,6 @@ def stable_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup
 
 
 def classic_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
-    """Return an existing classic group."""
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ClassicGroup)
     return group
@@ -126,17 +125,14 @@ class Member:
         return SyncGroupRequest(**(self._identity() | known | fields))
 
     def send_sync(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> None:
-        """Send a sync request."""
         self.client.send(self.sync_request(assignments, **fields), 5)
 
     def heartbeat(self, **fields: Any) -> int:
-        """Send a heartbeat and return the error code."""
         known = self._identity() | {"generation_id": self.generation_id}
         code: int = self.client.call(HeartbeatRequest(**(known | fields)), 4).error_code
         return code
 
     def leave(self) -> Any:
-        """Leave and return the response."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         return self.client.call(LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
 

@@ -21,7 +21,6 @@ class Place:
         self.group = f"{self.topic}-group"
 
     def __getitem__(self, number: int) -> TopicPartition:
-        """Return a partition of the topic."""
         return TopicPartition(self.topic, number)
 
     def admin(self) -> AdminClient:
@@ -50,7 +49,6 @@ class Place:
             await asyncio.gather(*sent)
 
     async def read(self, consumer: Consumer, count: int) -> list[bytes | None]:
-        """Return the next `count` values."""
         values: list[bytes | None] = []
         while len(values) < count:
             values += [record.value for record in await consumer.poll(1000)]

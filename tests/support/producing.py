@@ -60,7 +60,6 @@ class Stage:
         self.ends[value] = End(self.now_ms, None if error else done.result(), error)
 
     async def ended(self, *futures: asyncio.Future[RecordMetadata]) -> None:
-        """Wait for the outcomes of records."""
         await asyncio.gather(*futures, return_exceptions=True)
         await asyncio.sleep(0)
 
@@ -71,7 +70,6 @@ class Stage:
 
     @property
     def produced_at_ms(self) -> list[float]:
-        """Return the times of the Produce requests."""
         return [self._in_ms(request.received_ns) for request in self.produced]
 
     @property
@@ -82,7 +80,6 @@ class Stage:
 
     @property
     def in_flight(self) -> int:
-        """Return the number of requests in flight."""
         return self.producer._network.client.in_flight()
 
     def _in_ms(self, time_ns: int) -> float:
@@ -111,7 +108,6 @@ _LOOP_START_S = 10_000.0
 
 
 def values_in(broker: Broker, partition: int) -> list[bytes]:
-    """Return the values in a partition's log."""
     found = broker._running.cluster.metadata.partition(TOPIC, partition)
     assert found is not None
     log = found.log

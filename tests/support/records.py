@@ -52,7 +52,6 @@ def produce(
     acks: int = 1,
     timeout_ms: int = 30_000,
 ) -> ProduceRequest:
-    """Return a produce request for one partition."""
     data = PartitionProduceData(index=partition, records=records_for(version) if records is None else records)
     topic_data = TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])

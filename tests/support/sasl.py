@@ -15,7 +15,6 @@ ALL_MECHANISMS = "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUT
 
 
 def plain(user: str = "alice", password: str = "alice-secret", authorization_id: str = "") -> bytes:
-    """Return a token of PLAIN."""
     return f"{authorization_id}\0{user}\0{password}".encode()
 
 
@@ -26,7 +25,6 @@ def token(claims: dict[str, Any], header: dict[str, Any] | None = None) -> str:
 
 
 def bearer(compact: str, authorization_id: str = "", extensions: str = "") -> bytes:
-    """Return a token of OAUTHBEARER."""
     authzid = f"a={authorization_id}" if authorization_id else ""
     return f"n,{authzid},\x01auth=Bearer {compact}{extensions}\x01\x01".encode()
 
@@ -42,7 +40,6 @@ class ScramClient:
         self.signature = b""  # expected from the broker
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the second message."""
         fields = dict(field.split("=", 1) for field in server_first.decode().split(","))
         salt, iterations = base64.b64decode(fields["s"]), int(fields["i"])
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
@@ -58,12 +55,10 @@ class ScramClient:
 
 
 def handshake(client: Client, mechanism: str = "PLAIN", version: int = 1) -> Any:
-    """Send SaslHandshake and return the response."""
     return client.call(SaslHandshakeRequest(mechanism=mechanism), version)
 
 
 def authenticate(client: Client, auth_bytes: bytes, version: int = 2) -> Any:
-    """Send SaslAuthenticate and return the response."""
     return client.call(SaslAuthenticateRequest(auth_bytes=auth_bytes), version)
 
 

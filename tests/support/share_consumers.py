@@ -32,7 +32,6 @@ def initialize(broker: VirtualBroker, topic: Topic, group_id: str = "group", sta
 
 
 def produce_values(broker: VirtualBroker, *values: bytes, topic: str = "t", partition: int = 0) -> None:
-    """Append one batch."""
     records = batch(*values)
     leader = broker.partition(topic, partition).leader
     response = broker.client("producer", node_id=leader).call(produce(9, records, topic=topic, partition=partition), 9)
@@ -90,7 +89,6 @@ class ShareConsumer:
         return acquired(self.fetch(*acknowledgements, **fields))
 
     def acknowledge(self, *acknowledgements: Acknowledgement, **fields: Any) -> Any:
-        """Return the response to ShareAcknowledge."""
         one = AcknowledgePartition(acknowledgement_batches=[AcknowledgementBatch(*one) for one in acknowledgements])
         topics = [AcknowledgeTopic(topic_id=self.topic.topic_id, partitions=[one])] if acknowledgements else []
         known: dict[str, Any] = {

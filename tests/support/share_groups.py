@@ -134,7 +134,6 @@ class ShareMember:
 
 
 def share_group(broker: VirtualBroker) -> ShareGroup:
-    """Return an existing group."""
     group = broker.broker.groups.groups["group"]
     assert isinstance(group, ShareGroup), group
     return group

@@ -114,7 +114,6 @@ class Stage:
         return now_ms() - self.began_ms
 
     def streams(self, topology: Topology, config: Settings | None = None, *, seed: int | None = None) -> Streams:
-        """Return a runtime of the application."""
         given: Settings = {
             "application.id": APP,
             "bootstrap.servers": self.broker.bootstrap,

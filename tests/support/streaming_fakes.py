@@ -45,7 +45,6 @@ def record(
     partition: TopicPartition = IN0,
     key: bytes | None = b"k",
 ) -> ConsumerRecord:
-    """Return a consumed record."""
     return ConsumerRecord(partition.topic, partition.partition, offset, timestamp, 0, key, value, (), 5)
 
 

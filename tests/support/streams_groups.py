@@ -42,7 +42,6 @@ def stateless(*sources: str) -> Topology:
 
 
 def task_ids(tasks: Iterable[tuple[str, int]]) -> list[TaskIds]:
-    """Return tasks as request fields."""
     return [TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(set(tasks)).items()]
 
 
@@ -121,7 +120,6 @@ class StreamsMember:
         return self.send(version, **{**known, **fields})
 
     def heartbeat(self, version: int = 1, **fields: Any) -> Any:
-        """Send a heartbeat with the owned tasks."""
         if not self.clings:
             self.owned = self.assigned
         active, standby, warmup = map(task_ids, self.owned)
@@ -134,7 +132,6 @@ class StreamsMember:
 
 
 def streams_group(broker: VirtualBroker) -> StreamsGroup:
-    """Return an existing group."""
     group = broker.broker.groups.groups["group"]
     assert isinstance(group, StreamsGroup), group
     return group

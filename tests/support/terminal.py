@@ -58,7 +58,6 @@ class Terminal:
         self._process.send_signal(signal.SIGINT)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Resize the window."""
         self._screen.resize(lines, columns)
         self._set_size(columns, lines)
         self._process.send_signal(signal.SIGWINCH)

@@ -300,7 +300,6 @@ class Client:
         return self.responses.pop()
 
     def take_responses(self) -> list[ReceivedResponse]:
-        """Return the new responses."""
         responses, self.responses = self.responses, []
         return responses
 
@@ -335,7 +334,6 @@ class Client:
 
     @property
     def unread_bytes(self) -> int:
-        """Return the number of bytes that the broker has not read."""
         return len(self._sent)
 
     # -- what the transport and the loop call --------------------------------------------------------------------------
@@ -417,7 +415,6 @@ class VirtualBroker:
         return self.clock.monotonic_ms() - START_MS
 
     def advance(self, ms: float) -> None:
-        """Advance the clock."""
         self.clock.advance(ms)
 
     def settle(self) -> None:
@@ -461,7 +458,6 @@ class VirtualBroker:
         return JournalReader(self.cluster.journal, self.clock)
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
-        """Return an existing partition."""
         partition = self.cluster.metadata.partition(topic, index)
         assert partition is not None, f"{topic}-{index} does not exist"
         return partition

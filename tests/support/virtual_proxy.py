@@ -187,11 +187,9 @@ class VirtualProxy(VirtualBroker):
         self._next_port = 50_000
 
     def topic(self, *args: Any, **options: Any) -> Topic:
-        """Create a topic of the upstream."""
         return self.upstream.topic(*args, **options)
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
-        """Return an existing partition of the upstream."""
         return self.upstream.partition(topic, index)
 
 

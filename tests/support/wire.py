@@ -75,7 +75,6 @@ class WireClient:
         return self._read(int.from_bytes(self._read(4)))
 
     def call(self, request: Message, version: int) -> Any:
-        """Send a request and wait for the response."""
         self.send(request, version)
         return self.receive()
 

@@ -36,7 +36,6 @@ class Factors:
         return factor
 
     def left(self) -> int:
-        """Return the number of unused draws."""
         return len(list(self._factors))
 
 
@@ -46,12 +45,10 @@ def never(low: float, high: float) -> float:
 
 
 def check_exponential_backoff(vector: Vector) -> list[str]:
-    """Check `backoff` for each attempt."""
     return BACKOFF_CHECKS[str(vector["kind"])](vector)
 
 
 def exponential_backoff(vector: Vector, uniform: Uniform) -> ExponentialBackoff:
-    """Return the object under test."""
     initial, multiplier, most = (integer(vector[name]) for name in ("initial", "multiplier", "max"))
     return ExponentialBackoff(initial, multiplier, most, double(vector["jitter"]), uniform)
 
@@ -144,7 +141,6 @@ def connection_states(vector: Vector, jitter: float, uniform: Uniform) -> Cluste
 
 
 def operate(states: ClusterConnectionStates, event: Vector) -> None:
-    """Apply one operation."""
     now_ms, node_id = integer(event["t"]), int(str(event["id"]))
     match event["op"]:
         case "connecting":

@@ -78,7 +78,6 @@ def check_api_versions(vector: Vector) -> list[str] | None:
 
 
 def check_error(vector: Vector) -> list[str] | None:
-    """Check one error code."""
     code = ErrorCode(integer(vector["code"]))
     failures = differences("name", code.name, vector["name"])
     failures += differences("retriable", code.retriable, vector["retriable"])
@@ -112,7 +111,6 @@ def check_message(cls: type[Message], version: int, hex_: str, form: object, unk
 
 
 def encoded(message: Message, version: int) -> bytes:
-    """Return the bytes of `message` in one piece."""
     parts: list[bytes | memoryview] = []
     encoder(type(message), version)(message, parts)
     return b"".join(parts)

@@ -67,14 +67,12 @@ def check_quotas_controller_mutation(vector: Vector) -> list[str]:
 
 
 def mutation_result(quota: ControllerMutationQuota, permits: float) -> Vector:
-    """Return the outcome of one topic."""
     if quota.record(permits):
         return {"accepted": True}
     return {"accepted": False, "exception_throttle_ms": quota.throttle_time_ms()}
 
 
 def windows(vector: Vector) -> QuotaConfig:
-    """Return the window sizes of a vector."""
     return QuotaConfig(num_samples=integer(vector["num_samples"]), window_ms=integer(vector["window_s"]) * 1000)
 
 

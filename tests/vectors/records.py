@@ -62,7 +62,6 @@ class RecordForm(Struct):
     coordinator_epoch: int = -1
 
     def record(self) -> Record:
-        """Return the described record."""
         if self.control_type is not None:
             return transaction_marker(
                 CONTROL_TYPES[self.control_type],
@@ -92,7 +91,6 @@ class BuildForm(Struct):
     records: list[RecordForm]
 
     def build(self) -> bytes:
-        """Return the bytes from our builder."""
         records = [form.record() for form in self.records]
         codec, timestamp_type = CODECS[self.compression], TIMESTAMP_TYPES[self.timestamp_type]
         if self.magic < 2:
@@ -271,7 +269,6 @@ def check_broker_append(data: bytes, expected: Outcome) -> list[str]:
 
 
 def check_append(vector: Vector) -> list[str]:
-    """Check the bytes that a broker stores."""
     given = convert(vector, AppendVector)
     config = AppendConfig(
         timestamp_type=TIMESTAMP_TYPES[given.config.timestamp_type],

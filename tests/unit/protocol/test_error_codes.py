@@ -27,7 +27,6 @@ NOT_AN_ERROR_OF_ITS_ITEM = {
 
 
 def structs(cls: type[Message]) -> set[type[Message]]:
-    """Return a message and its structs."""
     below = [structs(field.struct) for field in fields_of(cls) if field.struct is not None]
     return {cls}.union(*below)
 

@@ -18,8 +18,6 @@ def started() -> BrokerThread:
 
 
 def fail_in(thread: BrokerThread) -> None:
-    """Raise an unexpected error in the loop."""
-
     def fail() -> None:
         raise ZeroDivisionError("an unexpected error")
 

@@ -49,7 +49,6 @@ def proxy(broker: SyncBroker) -> Iterator[SyncProxy]:
 
 @pytest.fixture
 def relays(monkeypatch: pytest.MonkeyPatch) -> list[Relay]:
-    """Return the relays that were started."""
     started: list[Relay] = []
 
     def start(*arguments: object) -> Relay:

@@ -67,7 +67,6 @@ def transaction_partition(broker: VirtualBroker, key: str = "tx") -> Partition:
 
 
 def other_node(partition: Partition) -> int:
-    """Return a broker that does not lead the partition."""
     return next(node_id for node_id in NODES if node_id != partition.leader)
 
 

@@ -56,13 +56,11 @@ def log_end_offsets(broker: VirtualBroker) -> list[int]:
 
 
 def code_of(client: Client, version: int = 9, **fields: Any) -> int:
-    """Return the error code of a produce request."""
     (code,) = codes(client.call(produce(version, **fields), version))
     return code
 
 
 def metadata_codes(client: Client, name: str = "t") -> list[int]:
-    """Return the error codes of a metadata request for a topic."""
     response = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9)
     return [topic.error_code for topic in response.topics]
 

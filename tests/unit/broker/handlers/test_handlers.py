@@ -221,7 +221,6 @@ def valid_request(name: str, version: int, topic_id: bytes) -> Message:
 
 
 def served_versions(key: int) -> range:
-    """Return the versions of an API that the broker serves."""
     return range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1)
 
 
@@ -229,7 +228,6 @@ SERVED = [(API_KEYS[key].name, version) for key in HANDLERS for version in serve
 
 
 def full_broker(*overrides: str) -> VirtualBroker:
-    """Return a broker that serves every API."""
     return secured_broker("sluice.telemetry=true", *overrides)
 
 
@@ -265,7 +263,6 @@ def test_valid_request_returns_no_error(key: int) -> None:
 
 
 def response_to_valid_request(name: str, version: int) -> Message:
-    """Send a valid request to a new broker."""
     broker, topic_id = populated_broker()
     broker.broker.groups.groups |= {name: ShareGroup(name) for name in ("share", "empty-share")}
     client = broker.client()

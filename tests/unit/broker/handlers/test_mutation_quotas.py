@@ -61,7 +61,6 @@ def results_of(response: Any) -> list[tuple[str, int]]:
 
 
 def reads(client: Client) -> bool:
-    """Return whether the broker reads from the client's connection."""
     return client.transport.reading
 
 

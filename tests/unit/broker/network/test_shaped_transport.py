@@ -17,7 +17,6 @@ def broker() -> VirtualBroker:
 
 
 def shaped(client: Client) -> ShapedTransport:
-    """Return the shaped transport of a client's connection."""
     transport = shape_transport(client.connection, client.broker.broker)
     assert transport is not None
     return transport

@@ -67,7 +67,6 @@ class Reader:
         return self.ids.setdefault(name, topic.topic_id if topic is not None else ZERO_UUID)
 
     def update(self, response: Any) -> Any:
-        """Update the session id and epoch from a response."""
         self.session_id = response.session_id
         self.epoch = self.epoch + 1 if response.session_id else 0
         return response
@@ -102,7 +101,6 @@ def reader(topic: Topic, broker: VirtualBroker) -> Reader:
 
 
 def append_record(broker: VirtualBroker, topic: str = "t", partition: int = 0, size: int = 1_000) -> None:
-    """Append one record of this size."""
     assert error_codes(broker.client().call(produce(9, batch_of(size), topic=topic, partition=partition), 9)) == []
 
 

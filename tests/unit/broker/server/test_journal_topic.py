@@ -16,7 +16,6 @@ POLL_MS = 20
 
 
 def records_in(data: bytes) -> list[Record]:
-    """Return the records of consecutive batches."""
     parsed: list[Record] = []
     while data:
         size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD])
@@ -30,7 +29,6 @@ def with_topic(*overrides: str) -> VirtualBroker:
 
 
 def records(broker: VirtualBroker) -> list[tuple[bytes | None, AnyEvent]]:
-    """Return key and event of each record in the topic."""
     log = broker.partition(JOURNAL_TOPIC).log
     read = log.read(log.log_start_offset, 1 << 30, log.high_watermark, min_one_batch=True)
     return [(event.key, decode(event.value or b"")) for part in read.parts for event in records_in(bytes(part))]

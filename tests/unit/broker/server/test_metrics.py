@@ -40,7 +40,6 @@ def scrape(broker: VirtualBroker) -> dict[str, Metric]:
 
 
 def value(broker: VirtualBroker, name: str, **labels: str) -> float:
-    """Return the value of one series."""
     samples = [sample for family in scrape(broker).values() for sample in family.samples if sample.name == name]
     values = [sample.value for sample in samples if sample.labels == labels]
     assert len(values) == 1, f"{len(values)} series of {name} with {labels}: {samples}"

@@ -54,7 +54,6 @@ def responses(client: Client) -> list[tuple[str, float, int]]:
 
 
 def is_read(client: Client) -> bool:
-    """Return whether the broker reads the client's connection."""
     return client.transport.reading
 
 

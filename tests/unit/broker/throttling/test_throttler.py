@@ -75,7 +75,6 @@ def apis_and_times(responses: list[ReceivedResponse]) -> list[tuple[str, float]]
 
 
 def charged(manager: ClientQuotaManager, broker: VirtualBroker, client_id: str = "client") -> float:
-    """Return the bytes in the client's windows."""
     usage = manager.measure("ANONYMOUS", client_id, broker.clock.wall_ms())
     assert usage is not None, f"{client_id} was charged"
     return round(usage.rate * usage.window_size_ms / 1000, 6)
@@ -215,7 +214,6 @@ def broker_with_records(profile: str, *sizes: int) -> VirtualBroker:
 
 
 def append(broker: VirtualBroker, size: int) -> None:
-    """Append one batch of `size` bytes."""
     broker.client("producer").call(produce(9, batch_of(size)), 9)
 
 

@@ -60,7 +60,6 @@ class Reconnecting:
 
 
 def gaps(broker: ScriptedBroker) -> list[float]:
-    """Return the gaps between consecutive attempts."""
     return [later - earlier for earlier, later in pairwise(broker.attempted_at_ms)]
 
 

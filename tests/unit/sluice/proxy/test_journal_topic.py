@@ -22,7 +22,6 @@ def proxy_with_topic(upstream: Broker) -> Proxy:
 
 
 async def events_of(broker: Broker | Proxy, client_id: str = "reader") -> list[dict[str, Any]]:
-    """Return the events in the topic, read from this broker."""
     events: list[dict[str, Any]] = []
     settings = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest", "client.id": client_id}
     async with Consumer(settings) as consumer:

@@ -35,7 +35,6 @@ def scrape(proxy: VirtualProxy) -> dict[str, Metric]:
 
 
 def value(proxy: VirtualProxy, name: str, **labels: str) -> float:
-    """Return the value of one series of broker 1."""
     samples = [sample for family in scrape(proxy).values() for sample in family.samples if sample.name == name]
     (found,) = [sample.value for sample in samples if sample.labels == {"broker": "1", **labels}]
     return found

@@ -32,7 +32,6 @@ POLL_MS = 100
 
 
 def through(flaky: Flaky) -> Topology:
-    """Return a topology from "in" through a processor to "out"."""
     topology = Topology()
     topology.source("in").process(flaky).sink("out")
     return topology

@@ -25,7 +25,6 @@ def counting() -> Topology:
 
 
 async def run(task: StreamTask) -> None:
-    """Advance the task until it is running."""
     await task.initialize()
     await task.complete_restoration()
 

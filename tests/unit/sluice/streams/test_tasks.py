@@ -58,7 +58,6 @@ class Managed:
         self.manager.handle_assignment(self.consumer.assigned)
 
     async def run(self, *partitions: TopicPartition) -> None:
-        """Run until all tasks are running."""
         self.assign(*partitions)
         while not self.manager.is_all_running:
             await self.manager.check_restoration()

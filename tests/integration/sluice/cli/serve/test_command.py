@@ -26,7 +26,6 @@ from tests.support.wire import WireClient
 
 
 def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
-    """Return the properties of the running broker."""
     resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=list(names))
     with WireClient(broker.bootstrap) as client:
         (result,) = client.call(DescribeConfigsRequest(resources=[resource]), 4).results

@@ -49,5 +49,4 @@ def durable_state(broker: VirtualBroker) -> dict[str, object]:
 
 
 def partition_states(broker: VirtualBroker, topic: str) -> list[PartitionState]:
-    """Return the state of each partition of a topic."""
     return [partition.state for partition in broker.cluster.topics[topic].partitions]

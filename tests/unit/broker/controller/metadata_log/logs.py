@@ -33,7 +33,6 @@ def state(image: MetadataImage) -> list[MetadataMessage]:
 
 
 def metadata_files(directory: Path) -> list[str]:
-    """Return the names of the files of a metadata log."""
     return sorted(path.name for path in (directory / METADATA_DIRECTORY).iterdir())
 
 

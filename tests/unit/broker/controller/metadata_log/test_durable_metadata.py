@@ -249,7 +249,6 @@ def epoch_of(broker: VirtualBroker) -> int:
 
 
 def errors(broker: VirtualBroker, request: Message) -> list[int]:
-    """Return the error codes of the response to a request."""
     version, results = RESPONSES[type(request)]
     response = broker.client().call(request, version)
     return [one.error_code for one in (getattr(response, results) if results else [response])]
@@ -397,6 +396,5 @@ class TestPartitionsOfAStoppedBroker:
 
 
 def written(broker: VirtualBroker, topic: str) -> list[PartitionState]:
-    """Return the states of a topic's partitions in the log."""
     partitions = log_of(broker).image.topics[broker.cluster.topics[topic].topic_id].partitions
     return [_state(partitions[index]) for index in sorted(partitions)]

@@ -38,7 +38,6 @@ def append(path: Path, batch: bytes) -> None:
 
 
 def start_error(directory: Path) -> str:
-    """Return the error that ends the start."""
     with pytest.raises(SluiceError) as caught:
         open_log(directory)
     return str(caught.value)

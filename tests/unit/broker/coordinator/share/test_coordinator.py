@@ -68,7 +68,6 @@ class Shared:
         return self.result()
 
     def result(self) -> object:
-        """Return the response, if there is one."""
         self.cluster.broker.actions.complete()
         self.cluster.settle()
         return self.results.pop() if self.results else None

@@ -45,7 +45,6 @@ def journalled_hits(broker: VirtualBroker) -> list[tuple[str, str, int]]:
 
 
 def is_answered(client: Client) -> bool:
-    """Return whether a request of the client is answered immediately."""
     client.send(ApiVersionsRequest(), 0)
     client.broker.settle()
     return bool(client.take_responses())

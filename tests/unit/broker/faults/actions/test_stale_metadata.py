@@ -18,7 +18,6 @@ def three() -> VirtualBroker:
 
 
 def metadata_leaders(cluster: VirtualBroker) -> list[int]:
-    """Return the leader in the metadata of each broker."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     responses = [cluster.client(node_id=node_id).call(request, 9) for node_id in (1, 2, 3)]
     return [response.topics[0].partitions[0].leader_id for response in responses]

@@ -179,7 +179,6 @@ def test_duplicate_topic_creation_fails_the_second_time(broker: VirtualBroker) -
 
 
 def throttle_times(broker: VirtualBroker) -> list[int]:
-    """Return the throttle time of each request in the journal."""
     return [each.throttle_time_ms for each in broker.journal.requests()]
 
 

@@ -27,7 +27,6 @@ def update(
 
 
 def finalized(broker: VirtualBroker) -> dict[str, int]:
-    """Return the levels in ApiVersions."""
     response = broker.client().call(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
     return {feature.name: feature.max_version_level for feature in response.finalized_features}
 

@@ -15,7 +15,6 @@ NOT_REQUESTED = -0x8000_0000
 
 
 def describe(broker: VirtualBroker, group_id: str = "group", version: int = 6, operations: bool = False) -> Any:
-    """Return the description of one group."""
     request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
     [group] = broker.client().call(request, version).groups
     return group

@@ -20,7 +20,6 @@ UNKNOWN_ID = b"?" * 16
 
 
 def broker_with(*entries: Acl) -> VirtualBroker:
-    """Return a broker with topics "t" and "secret" and these ACLs."""
     broker = secured_broker()
     broker.topic()
     broker.topic("secret")

@@ -40,7 +40,6 @@ def codes(response: Any) -> list[int]:
 
 
 def transaction(broker: VirtualBroker) -> tuple[str, set[TopicPartition]]:
-    """Return state and partitions of "tx"."""
     metadata = broker.broker.transactions.get("tx")
     assert metadata is not None
     return metadata.state.label, set(metadata.partitions)

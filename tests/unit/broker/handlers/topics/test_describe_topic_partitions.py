@@ -14,7 +14,6 @@ Page = tuple[dict[str, list[int]], tuple[str, int] | None]
 
 
 def broker_with(*overrides: str, **topics: int) -> VirtualBroker:
-    """Return a broker with topics of these partition counts."""
     broker = VirtualBroker(*overrides)
     for name, partitions in topics.items():
         broker.topic(name, partitions)

@@ -25,7 +25,6 @@ def broker() -> VirtualBroker:
 
 
 def added_partitions(broker: VirtualBroker) -> set[tuple[str, int]]:
-    """Return the partitions of the transaction."""
     metadata = broker.broker.transactions.get("tx")
     assert metadata is not None
     return set(metadata.partitions)

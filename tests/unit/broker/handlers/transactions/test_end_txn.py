@@ -54,7 +54,6 @@ LEGACY_RESULTS = {
 
 
 def producer_in_state(broker: VirtualBroker, state_name: str, versions: dict[str, int]) -> Producer:
-    """Return a producer whose transactional id is in this state."""
     broker.topic()
     producer = initialized(broker, versions)
     if state_name != "Empty":

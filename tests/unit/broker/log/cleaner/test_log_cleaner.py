@@ -37,7 +37,6 @@ def append(partition: Partition, *keys: bytes | None, at_ms: int) -> None:
 
 
 def remaining_offsets(partition: Partition) -> list[int]:
-    """Return the offsets of the remaining records."""
     log = partition.log
     return [
         record.offset

@@ -24,7 +24,6 @@ LAST_SEGMENT = file_name(0, ".log")
 
 
 def filled(disk: Disk) -> PartitionLog:
-    """Return a log with `BATCHES`."""
     log = disk.log()
     for first, last in BATCHES:
         assert append(log, batch(last - first + 1, producer_id=7, sequence=first)) == first

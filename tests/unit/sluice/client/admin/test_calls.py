@@ -81,7 +81,6 @@ def created(code: int) -> Callable[[ReceivedRequest], Message]:
 
 
 def first_gaps(broker: ScriptedBroker, api: str, count: int) -> list[int]:
-    """Return the gaps between consecutive requests."""
     times = broker.request_times_ms(api)
     return [round(later - earlier) for earlier, later in pairwise(times)][:count]
 

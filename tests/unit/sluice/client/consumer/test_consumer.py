@@ -32,7 +32,6 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
 
 
 async def produce_and_assign(stage: Reading, count: int) -> None:
-    """Produce numbered records, and assign their partition."""
     await stage.produce(*numbers(count))
     stage.consumer.assign([P0])
 

@@ -63,7 +63,6 @@ def test_invalid_server_message_is_rejected(first: bytes, final: bytes, problem:
 
 
 def answered(first: bytes, final: bytes) -> None:
-    """Run a whole exchange."""
     tokens = scram("sha256", USER, NONCE)
     next(tokens)
     tokens.send(first)

@@ -20,7 +20,6 @@ LINGER_MS, TIMEOUT_MS, BACKOFF_MS = 50, 1000, 100
 
 
 def cluster(*leaders: int, epoch: int = 0) -> Cluster:
-    """Return a cluster with one topic and its leaders."""
     partitions = {number: PartitionMetadata(leader, epoch) for number, leader in enumerate(leaders)}
     return Cluster({1: ONE, 2: TWO}, topics={"t": partitions})
 
@@ -36,7 +35,6 @@ def records() -> RecordAccumulator:
 
 
 def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: float = 0, size: int = 10) -> ProducerBatch:
-    """Append a batch with one record."""
     memory = records.new_batch_bytes(None, bytes(size), ())
     assert records.pool.take(memory)
     batch = records.add_batch(partition, memory, now_ms)

@@ -89,7 +89,6 @@ class Sending:
         self.run(10)
 
     def put(self, *values: bytes, partition: int = 0) -> list[End]:
-        """Append one batch with these records."""
         memory = self.records.new_batch_bytes(None, values[0], ())
         assert self.records.pool.take(memory)
         where = TopicPartition("t", partition)

@@ -33,7 +33,6 @@ def _run(
 
 @pytest.fixture(scope="module")
 def killed() -> Simulation:
-    """Return a run in which a broker fails."""
     return _run(_KILL)
 
 

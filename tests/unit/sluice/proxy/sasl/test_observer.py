@@ -42,7 +42,6 @@ DELEGATION_TOKEN = Exchange("SCRAM-SHA-256", [(b"n,,n=id,r=x,tokenauth=true", b"
 
 
 def observe(observer: SaslObserver, exchange: Exchange) -> str | None:
-    """Return the last user."""
     observer.handshake(exchange.mechanism)
     user = None
     for client, broker in exchange.tokens:

@@ -95,7 +95,6 @@ def specs(processes: list[str], previous: Mapping[str, Tasks]) -> dict[str, Memb
 def check(
     members: Mapping[str, MemberSpec], subtopologies: Mapping[str, SubtopologySpec], replicas: int
 ) -> dict[str, Tasks]:
-    """Assign, and check the invariants."""
     assigned = assign(members, subtopologies, replicas)
     assert assigned.keys() == members.keys()
     every = {(name, index) for name, one in subtopologies.items() for index in range(one.task_count)}
