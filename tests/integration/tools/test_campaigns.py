@@ -43,11 +43,7 @@ RUNS = {
 
 @pytest.mark.parametrize(("arguments", "printed", "exit_code"), RUNS.values(), ids=RUNS)
 def test_run_passes_arguments_and_returns_the_exit_code(
-    arguments: list[str],
-    printed: str,
-    exit_code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    arguments: list[str], printed: str, exit_code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     commands = f'echo "$@" > {out}\ntest "$1" != fail || exit 3\ntest "$(command -v python)" -ef .venv/bin/python'

@@ -11,10 +11,7 @@ BODY = "\n\nThe reason.\n"
 NO_BODY = "no body; expected the reason for the change, got the subject alone"
 MESSAGES = {
     "a subject of 71 characters and a body": (f"{'s' * 71}{BODY}", []),
-    "a subject of 72 characters": (
-        f"{'s' * 72}{BODY}",
-        ["subject too long; expected at most 71 characters, got 72"],
-    ),
+    "a subject of 72 characters": (f"{'s' * 72}{BODY}", ["subject too long; expected at most 71 characters, got 72"]),
     "no body": ("Move the link\n", [NO_BODY]),
     "an empty body": ("Move the link\n\n \n", [NO_BODY]),
     "a merge": ("Merge branch 'a'\n", []),

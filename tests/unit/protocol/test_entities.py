@@ -92,12 +92,7 @@ CASES: dict[str, tuple[Message, Found]] = {
         ([("t", -1)], [], []),
     ),
     "DeleteTopics by name and by id": (
-        request(
-            "DeleteTopics",
-            topic_names=["old"],
-            topics=[{"name": "t"}, {"topic_id": b"i" * 16}],
-            timeout_ms=1000,
-        ),
+        request("DeleteTopics", topic_names=["old"], topics=[{"name": "t"}, {"topic_id": b"i" * 16}], timeout_ms=1000),
         ([("t", -1), ("known", -1), ("old", -1)], [], []),
     ),
     "AddPartitionsToTxn v3": (

@@ -6,10 +6,7 @@ import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS, ApiKey, api_of
-from sluice.protocol.apis.produce import (
-    ProduceRequest,
-    ProduceResponse,
-)
+from sluice.protocol.apis.produce import ProduceRequest, ProduceResponse
 from sluice.protocol.codec.compile import decoder, encoder
 from sluice.protocol.error_codes import PARTITION, TOP, codes_of
 from sluice.protocol.error_response import ResponseItem, fail, level_of, levels_of, merge, overwrite, split, whole
@@ -206,10 +203,7 @@ RESPONSES: dict[str, tuple[Message, int, dict[str, Any]]] = {
     "AddPartitionsToTxn v3": (
         request("AddPartitionsToTxn", v3_and_below_topics=[{"name": "t", "partitions": [1]}]),
         3,
-        {
-            "error_code": FAILED,
-            "results_by_topic_v3_and_below": [{"name": "t", "results_by_partition": [NOT_ADDED]}],
-        },
+        {"error_code": FAILED, "results_by_topic_v3_and_below": [{"name": "t", "results_by_partition": [NOT_ADDED]}]},
     ),
     "DeleteTopics v5": (
         request("DeleteTopics", topic_names=["t"], timeout_ms=1000),

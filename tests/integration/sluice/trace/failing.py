@@ -12,11 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 from sluice import SyncBroker
 from sluice.faults import BlackHole, Close, Delay, Error
 
-UNCLEAN = {
-    "unclean.leader.election.enable": "true",
-    "replica.lag.time.max.ms": 500,
-    "sluice.election.delay.ms": 500,
-}
+UNCLEAN = {"unclean.leader.election.enable": "true", "replica.lag.time.max.ms": 500, "sluice.election.delay.ms": 500}
 Made = Callable[..., Any]
 THREE = {"default.replication.factor": 3, "min.insync.replicas": 2}
 
@@ -188,9 +184,7 @@ def test_admin_above_its_quota(kafka_broker: SyncBroker) -> None:
 
 
 @pytest.mark.kafka(
-    sasl="PLAIN",
-    users={"shop": "secret"},
-    acls=[{"user": "shop", "allow": "Describe", "topic": "orders"}],
+    sasl="PLAIN", users={"shop": "secret"}, acls=[{"user": "shop", "allow": "Describe", "topic": "orders"}]
 )
 def test_producer_without_permission(kafka_broker: SyncBroker) -> None:
     kafka_broker.client().send("orders", "first")

@@ -23,10 +23,7 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
         2,
     ),
     (request("AlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in A_B]), 2),
-    (
-        request("AlterPartitionReassignments", topics=[{"name": name, "partitions": [{}]} for name in A_B]),
-        3,
-    ),
+    (request("AlterPartitionReassignments", topics=[{"name": name, "partitions": [{}]} for name in A_B]), 3),
     (
         request(
             "AlterUserScramCredentials",
@@ -36,28 +33,16 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
         2,
     ),
     (request("CreateAcls", creations=[{}, {}]), 2),
-    (
-        request("CreatePartitions", topics=[{"name": name, "assignments": None} for name in A_B], timeout_ms=1000),
-        2,
-    ),
+    (request("CreatePartitions", topics=[{"name": name, "assignments": None} for name in A_B], timeout_ms=1000), 2),
     (request("CreateTopics", topics=[{"name": name} for name in A_B]), 2),
     (request("DeleteAcls", filters=[{}, {}]), 2),
-    (
-        request("DeleteTopics", topic_names=["a", "b"], topics=[{"name": name} for name in A_B], timeout_ms=1000),
-        2,
-    ),
+    (request("DeleteTopics", topic_names=["a", "b"], topics=[{"name": name} for name in A_B], timeout_ms=1000), 2),
     (request("DescribeQuorum", topics=[{"topic_name": name} for name in A_B]), 1),
     (request("UnregisterBroker", broker_id=1), 1),
     (request("UpdateFeatures", feature_updates=[{"feature": name} for name in A_B]), 1),
     (request("ElectLeaders", topic_partitions=[{"topic": name, "partitions": [0]} for name in A_B]), 3),
-    (
-        request("IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in A_B]),
-        2,
-    ),
-    (
-        request("ListPartitionReassignments", topics=[{"name": name, "partition_indexes": [0]} for name in A_B]),
-        1,
-    ),
+    (request("IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": name} for name in A_B]), 2),
+    (request("ListPartitionReassignments", topics=[{"name": name, "partition_indexes": [0]} for name in A_B]), 1),
 ]
 WITHOUT_NAMES = {"CreateAcls", "DeleteAcls", "UnregisterBroker", "UpdateFeatures"}  # in responses
 WITHOUT_TOP_LEVEL_CODE = {("ElectLeaders", 0)}

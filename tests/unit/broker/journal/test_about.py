@@ -38,13 +38,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
     "Produce with truncated records": (produce(9, b"short"), ("t", 0, None, 5, None, ACKS, TIMEOUT_MS)),
     "Produce to two partitions": (
         TWO,
-        (
-            (("t", 0, -1, (IDEMPOTENT_START, SIZE, ())), ("t", 1, -1, (IDEMPOTENT_START, SIZE, ()))),
-            0,
-            "",
-            "tx",
-            (0, 0),
-        ),
+        ((("t", 0, -1, (IDEMPOTENT_START, SIZE, ())), ("t", 1, -1, (IDEMPOTENT_START, SIZE, ()))), 0, "", "tx", (0, 0)),
     ),
     "Fetch": (fetch(), ((("t", 0, 0, None),), 0, "", "", FETCHED)),
     "Fetch without partitions": (request("Fetch"), ((), 0, "", "", FETCH_FIELDS)),
@@ -57,10 +51,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         request("FindCoordinator", coordinator_keys=["a", "b"]),
         ((), 0, "", "", (0, ["a", "b"])),
     ),
-    "Heartbeat": (
-        request("Heartbeat", group_id="g", member_id="m", generation_id=3),
-        ((), 0, "g", "", ("m", None, 3)),
-    ),
+    "Heartbeat": (request("Heartbeat", group_id="g", member_id="m", generation_id=3), ((), 0, "g", "", ("m", None, 3))),
     "OffsetCommit": (
         request(
             "OffsetCommit",

@@ -62,10 +62,7 @@ REQUESTS: dict[str, tuple[Message, int]] = {
     "FindCoordinator": (request("FindCoordinator", coordinator_keys=NAMES), 6),
     "Fetch": (request("Fetch", max_wait_ms=0, session_epoch=-1, topics=[{"topic": "t", "partitions": FETCHED}]), 12),
     "LeaveGroup": (request("LeaveGroup", group_id="g", members=[{"member_id": name} for name in NAMES * 9]), 5),
-    "Metadata with automatic creation": (
-        request("Metadata", topics=[{"name": name} for name in [*NAMES, *NAMES]]),
-        9,
-    ),
+    "Metadata with automatic creation": (request("Metadata", topics=[{"name": name} for name in [*NAMES, *NAMES]]), 9),
     "CreateTopics with repeated names": (
         request(
             "CreateTopics",
@@ -74,10 +71,7 @@ REQUESTS: dict[str, tuple[Message, int]] = {
         6,  # without the ids, which are random
     ),
     "DeleteTopics": (request("DeleteTopics", topic_names=["t", *NAMES], timeout_ms=1000), 5),
-    "DescribeConfigs": (
-        request("DescribeConfigs", resources=[{"resource_type": 2, "resource_name": "t"}] * 120),
-        4,
-    ),
+    "DescribeConfigs": (request("DescribeConfigs", resources=[{"resource_type": 2, "resource_name": "t"}] * 120), 4),
     "ListOffsets": (request("ListOffsets", topics=[{"name": "t", "partitions": LISTED}]), 9),
     "DescribeShareGroupOffsets": (
         request("DescribeShareGroupOffsets", groups=[{"group_id": name, "topics": SHARED} for name in NAMES]),
@@ -342,14 +336,8 @@ COPIED: dict[str, tuple[Message, int]] = {
         ),
         3,
     ),
-    "OffsetDelete": (
-        request("OffsetDelete", group_id="g", topics=[{"name": "t", "partitions": [{}] * 3_000}]),
-        0,
-    ),
-    "OffsetFetch": (
-        request("OffsetFetch", group_id="g", topics=[{"name": "t", "partition_indexes": [0] * 3_000}]),
-        0,
-    ),
+    "OffsetDelete": (request("OffsetDelete", group_id="g", topics=[{"name": "t", "partitions": [{}] * 3_000}]), 0),
+    "OffsetFetch": (request("OffsetFetch", group_id="g", topics=[{"name": "t", "partition_indexes": [0] * 3_000}]), 0),
     "AddPartitionsToTxn": (
         request(
             "AddPartitionsToTxn",

@@ -72,8 +72,7 @@ async def test_died_sender_fails_every_caller(
 
 
 @pytest.mark.parametrize(
-    "record",
-    [{"value": {}}, {"value": 5}, {"key": 3.5}, {"topic": b"t"}, {"partition": "0"}, {"timestamp_ms": "1"}],
+    "record", [{"value": {}}, {"value": 5}, {"key": 3.5}, {"topic": b"t"}, {"partition": "0"}, {"timestamp_ms": "1"}]
 )
 async def test_wrong_record_is_rejected_at_the_call(record: dict[str, Any]) -> None:
     async with address() as at, Producer(at) as producer:

@@ -23,12 +23,7 @@ from sluice.journal_events import Request
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from sluice.protocol.apis.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    TopicInfo,
-    Topology,
-)
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, TopicInfo, Topology
 from sluice.protocol.message import Message
 from sluice.proxy.upstream.cluster import UpstreamCluster
 

@@ -34,10 +34,7 @@ ANSWERS = {
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         "invalid frame size 1213486160; expected 0 to 1000 bytes (socket.request.max.bytes); an HTTP response?",
     ),
-    "a frame without a correlation id": (
-        (2).to_bytes(4) + bytes(2),
-        "a response of 2 bytes; expected at least 4",
-    ),
+    "a frame without a correlation id": ((2).to_bytes(4) + bytes(2), "a response of 2 bytes; expected at least 4"),
     "the wrong correlation id": ((8).to_bytes(4) + (7).to_bytes(4) + bytes(4), "correlation id 7; expected 1"),
     "a truncated response": (
         (8).to_bytes(4) + (1).to_bytes(4) + bytes(4),

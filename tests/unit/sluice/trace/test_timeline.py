@@ -159,17 +159,12 @@ BARS = [
     (
         "a transaction",
         lambda journal: journal.transaction_state(10, "Empty", "Ongoing"),
-        [
-            ("transaction-tx", 10, 100, "Ongoing, producer 7 epoch 0", "Ongoing", "state"),
-        ],
+        [("transaction-tx", 10, 100, "Ongoing, producer 7 epoch 0", "Ongoing", "state")],
     ),
     (
         "a broker",
         lambda journal: journal.of_cluster(BrokerState, 10, broker=1, state="stopped"),
-        [
-            ("broker-1", 0, 10, "running", "running", "state"),
-            ("broker-1", 10, 100, "stopped", "stopped", "lost"),
-        ],
+        [("broker-1", 0, 10, "running", "running", "state"), ("broker-1", 10, 100, "stopped", "stopped", "lost")],
     ),
 ]
 

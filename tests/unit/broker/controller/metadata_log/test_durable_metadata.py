@@ -124,11 +124,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
         lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
     ),
-    (
-        "a topic is deleted",
-        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
-        lambda broker: RemoveTopicRecord(),
-    ),
+    ("a topic is deleted", DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), lambda broker: RemoveTopicRecord()),
     (
         "configs are replaced: one set, one removed",
         AlterConfigsRequest(

@@ -129,10 +129,7 @@ REJECTED: dict[tuple[int, str, ErrorCode], dict[str, tuple[list[Op], str | None]
             [("log.cleaner.threads", SET, "2"), ("log.cleaner.dedupe.buffer.size", SET, str(2 * 2**20 + 1))],
             "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         ),
-        "no cleaner threads": (
-            [("log.cleaner.threads", SET, "0")],
-            "/ by zero",
-        ),
+        "no cleaner threads": ([("log.cleaner.threads", SET, "0")], "/ by zero"),
         "three times as many cleaner threads": (
             [("log.cleaner.threads", SET, "3")],
             f"{EXCEPTION}Dynamic thread count update valida",

@@ -87,10 +87,7 @@ INVALID_TOPICS = {
         "name that collides in metric names": creatable("there_is"),
     },
     ErrorCode.TOPIC_ALREADY_EXISTS: {"existing topic": creatable("there.is")},
-    ErrorCode.INVALID_PARTITIONS: {
-        "0 partitions": creatable(partitions=0),
-        "-2 partitions": creatable(partitions=-2),
-    },
+    ErrorCode.INVALID_PARTITIONS: {"0 partitions": creatable(partitions=0), "-2 partitions": creatable(partitions=-2)},
     ErrorCode.INVALID_REPLICATION_FACTOR: {
         "0 replicas": creatable(replicas=0),
         "-2 replicas": creatable(replicas=-2),

@@ -147,10 +147,7 @@ def test_case_of_a_parametrized_test_is_explored_and_repeated() -> None:
 RUN = "async def test_orders(kafka_run): ...\n"
 MARK = "import pytest\n@pytest.mark.kafka_explore({})\n" + RUN
 FILES = {
-    "no such test": (
-        "async def test_order(kafka_run): ...",
-        "{}::test_orders: unknown test; expected one of ",
-    ),
+    "no such test": ("async def test_order(kafka_run): ...", "{}::test_orders: unknown test; expected one of "),
     "no test": ("", "{}::test_orders: unknown test; expected `async def test_orders(kafka_run)` in this file"),
     "no function": ("test_orders = 3", "{}::test_orders: unknown test; expected `async def test_orders(kafka_run)`"),
     "no coroutine": ("def test_orders(kafka_run): ...", "{}::test_orders: expected `async def test_orders(kafka_run)`"),
@@ -176,10 +173,7 @@ FILES = {
         MARK.format("rins=3"),
         "kafka_explore: rins: unknown argument; expected one of runs, ",
     ),
-    "a wrong value in the mark": (
-        MARK.format("runs=0"),
-        "kafka_explore: runs: expected an integer of at least 1",
-    ),
+    "a wrong value in the mark": (MARK.format("runs=0"), "kafka_explore: runs: expected an integer of at least 1"),
     "a positional argument in the mark": (MARK.format("3"), "{}::test_orders: expected NAME=VALUE, got 3"),
     "an order without a replay": (MARK.format("order=3"), "kafka_explore: order: only with replay"),
     "a wrong mark of the module": (
@@ -199,32 +193,20 @@ def test_file_that_cannot_be_explored(code: str, expected: str) -> None:
 
 
 ARGUMENTS = {
-    "no test": (
-        ["explored.py"],
-        "FILE::TEST: expected a file and a test, such as test_orders.py",
-    ),
+    "no test": (["explored.py"], "FILE::TEST: expected a file and a test, such as test_orders.py"),
     "no file": (["::test_orders"], "FILE::TEST: expected a file and a test, such as "),
     "no such file": (["explored.py::test_orders"], "explored.py: no such file"),
     "a folder": (["explored::test_orders"], "explored: expected a Python file, got explored"),
     "another file": (["explored.txt::test_orders"], "explored.txt: expected a Python file, got explored.txt"),
-    "the name of a module": (
-        ["json.py::test_orders"],
-        "json.py: cannot import: json is also the name",
-    ),
+    "the name of a module": (["json.py::test_orders"], "json.py: cannot import: json is also the name"),
     "no runs": (["a.py::a", "--runs", "0"], "--runs: expected an integer of at least 1, got 0"),
     "a wrong seed": (["a.py::a", "--seed", "x"], "--seed: expected an integer, got x"),
     "no process": (["a.py::a", "--jobs", "0"], "--jobs: expected an integer of at least 1, got 0"),
     "processes and Spark": (["a.py::a", "--jobs", "2", "--spark"], "--jobs and --spark exclude each other"),
     "a property without Spark": (["a.py::a", "--conf", "a=b"], "--conf: only with --spark"),
     "a wrong property": (["a.py::a", "--spark", "--conf", "a"], "--conf: expected KEY=VALUE, such as "),
-    "a wrong time": (
-        ["a.py::a", "--time-limit", "5"],
-        "--time-limit: expected a time such as 500ms, 10s, 2m or 1h",
-    ),
-    "no time": (
-        ["a.py::a", "--time-limit", "0s"],
-        "--time-limit: expected a time such as 500ms, 10s, 2m or 1h",
-    ),
+    "a wrong time": (["a.py::a", "--time-limit", "5"], "--time-limit: expected a time such as 500ms, 10s, 2m or 1h"),
+    "no time": (["a.py::a", "--time-limit", "0s"], "--time-limit: expected a time such as 500ms, 10s, 2m or 1h"),
     "a file for traces": (["a.py::a", "--trace", "explored.txt"], "--trace: 'explored.txt' is a file"),
     "a folder for the test": (["a.py::a", "--write-test", "explored"], "--write-test: 'explored' is a directory"),
     "a test that exists": (["a.py::a", "--write-test", "explored.txt"], "explored.txt: exists; expected a new file"),

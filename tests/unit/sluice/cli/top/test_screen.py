@@ -41,8 +41,7 @@ def state(clients: int = 3, brokers: int = 1, faults: int = 0, name: str = "clie
             ],
             clients=ClientsSent(clients, clients, [one.id for one in made], made, {"0": [(9, 500, 0), (10, 0, 1)]}),
             faults=Faults(
-                [FaultShown(f"fault-{n}", "close", "in force", 3, 2, 0, "", rule) for n in range(faults)],
-                faults,
+                [FaultShown(f"fault-{n}", "close", "in force", 3, 2, 0, "", rule) for n in range(faults)], faults
             ),
         )
     )

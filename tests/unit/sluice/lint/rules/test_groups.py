@@ -43,11 +43,7 @@ class Members:
             "protocols": self.protocols,
             **({"group_instance_id": instance} if instance else {}),
         }
-        returned: dict[str, Value] = {
-            "generation_id": 1,
-            "member_id": member,
-            "protocol_name": self.protocols[0],
-        }
+        returned: dict[str, Value] = {"generation_id": 1, "member_id": member, "protocol_name": self.protocols[0]}
         self._add("JoinGroup", at_ms, connection, sent, returned, errors, lasting_ms=lasting_ms, rule_id=rule_id)
 
     def sync(

@@ -273,12 +273,7 @@ def test_a_batch_that_was_sent_twice_had_a_second_attempt() -> None:
         one = made.connection(at_ms, at_ms + 1000, answers=True, by_client=True)
         first_ms = at_ms // 6000 * 6000
         made.batch(
-            at_ms + 1,
-            ended_ms=at_ms + 1000,
-            batch=batch(first_ms),
-            sent=ALL,
-            connection=one,
-            records=[f"{first_ms}"],
+            at_ms + 1, ended_ms=at_ms + 1000, batch=batch(first_ms), sent=ALL, connection=one, records=[f"{first_ms}"]
         )
     made.connection(15_000, answers=True)
     made.batch(16_000, 16_001, batch=batch(16_000), sent=ALL, records=["other"])

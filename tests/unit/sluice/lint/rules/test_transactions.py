@@ -158,10 +158,7 @@ SILENT = {
     "few transactions": ("one-record-transactions", partial(transactions, 1, count=19)),
     "a producer that was fenced before its timeout": ("transaction-timed-out", partial(lasts, 5000, errors=FENCED)),
     "an instance that is replaced": ("transactional-id-shared", partial(fenced, 1)),
-    "instances that are replaced every ten minutes": (
-        "transactional-id-shared",
-        partial(fenced, 3, apart_ms=600_000),
-    ),
+    "instances that are replaced every ten minutes": ("transactional-id-shared", partial(fenced, 3, apart_ms=600_000)),
     "several requests of one fenced producer": ("transactional-id-shared", partial(fenced, 1, requests=3)),
     "transactions that time out": ("transactional-id-shared", partial(lasts, 15_000, errors=FENCED)),
     "a producer that connects again": ("transaction-left-open", partial(disconnects, returns=True)),

@@ -7,13 +7,7 @@ import pytest
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.consumer_groups import (
-    AT_ONCE,
-    REBALANCE_MS,
-    ConsumerMember,
-    consumer_group,
-    topic_partitions,
-)
+from tests.support.consumer_groups import AT_ONCE, REBALANCE_MS, ConsumerMember, consumer_group, topic_partitions
 from tests.support.group_members import joined, settled
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes

@@ -24,11 +24,7 @@ CASES = [
         took("Metadata", 2_000, rule_id="r"),
         ["1 Metadata request of client app took up to 2 s, by fault rule r"],
     ),
-    (
-        "a Fetch above its wait",
-        took("Fetch", 2_000, max_wait_ms=500),
-        ["1 Fetch request of client app took up to 2 s"],
-    ),
+    ("a Fetch above its wait", took("Fetch", 2_000, max_wait_ms=500), ["1 Fetch request of client app took up to 2 s"]),
     ("a Fetch within its wait", took("Fetch", 5_000, max_wait_ms=5_000), []),
     ("a Fetch of an older journal", took("Fetch", 5_000), []),
     ("throttled before the response", took("Produce", 2_000, throttle_ms=1_900), []),
