@@ -15,16 +15,7 @@ from typing import Literal, NamedTuple
 from sluice import SyncBroker
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
-from tests.clients.fault_clients import (
-    ANSWER_S,
-    GROUP,
-    PARTITION,
-    TOPIC,
-    FaultClient,
-    FaultConsumer,
-    FaultProducer,
-    error_name,
-)
+from tests.clients import fault_clients as clients
 from tests.clients.fault_settings import SESSION_MS, Settings
 
 LEADER, NEXT_LEADER = 1, 2
@@ -53,7 +44,7 @@ class Case(NamedTuple):
     rule: Rule
     why: str  # reason of the clients' reaction
     lasts_s: float = 0.0  # after the first hit; 0: until the rule's `times` are used up
-    patience_s: float = ANSWER_S  # to wait for the outcome of a record
+    patience_s: float = clients.ANSWER_S  # to wait for the outcome of a record
     brokers: int = 1
     config: Mapping[str, str | float] = {}
     settings: Mapping[str, Settings] = {}  # additional ones, by client
@@ -98,11 +89,11 @@ class Notes:
 class Producing:
     """A producer of one record after the other, replaced when it only fails."""
 
-    def __init__(self, make: Callable[[], FaultProducer], notes: Notes, patience_s: float) -> None:
+    def __init__(self, make: Callable[[], clients.FaultProducer], notes: Notes, patience_s: float) -> None:
         self._make = make
         self._notes = notes
         self._patience_s = patience_s
-        self._client: FaultProducer | None = None
+        self._client: clients.FaultProducer | None = None
         self._fails_since: float | None = None
         self._sent = 0
         self.acknowledged: dict[str, float] = {}  # time by value
@@ -113,14 +104,14 @@ class Producing:
             try:
                 self._client = self._make()
             except Exception as error:
-                self._notes.errors.add(f"start: {error_name(error)}")
+                self._notes.errors.add(f"start: {clients.error_name(error)}")
                 return False
         values = [f"<{number}>" for number in range(self._sent, self._sent + count)]
         self._sent += count
         try:
             outcomes = self._client.send([value.encode() for value in values], self._patience_s)
         except Exception as error:
-            outcomes = [error_name(error)] * count
+            outcomes = [clients.error_name(error)] * count
         self._notes.errors.update(f"send: {name}" for name in outcomes if name)
         now = monotonic()
         self.acknowledged.update((value, now) for value, name in zip(values, outcomes, strict=True) if not name)
@@ -145,7 +136,7 @@ class Producing:
 class Consuming:
     """A consumer in a thread, replaced when it only fails."""
 
-    def __init__(self, make: Callable[[], FaultConsumer], notes: Notes, ends_with: str) -> None:
+    def __init__(self, make: Callable[[], clients.FaultConsumer], notes: Notes, ends_with: str) -> None:
         self._make = make
         self._ends_with = ends_with
         self._notes = notes
@@ -167,19 +158,19 @@ class Consuming:
             try:
                 client = self._make()
             except Exception as error:
-                self._notes.errors.add(f"start: {error_name(error)}")
+                self._notes.errors.add(f"start: {clients.error_name(error)}")
                 continue
             self.read.append([])
             self._poll(client, self.read[-1])
             client.close()
 
-    def _poll(self, client: FaultConsumer, read: list[str]) -> None:
+    def _poll(self, client: clients.FaultConsumer, read: list[str]) -> None:
         fails_since: float | None = None
         while not self._closing.is_set():
             try:
                 values = [value.decode() for value in client.poll()]
             except Exception as error:
-                failure = f"poll: {error_name(error)}"
+                failure = f"poll: {clients.error_name(error)}"
                 self._notes.errors.add(failure)
                 fails_since = fails_since or monotonic()
                 if failure == self._ends_with or monotonic() - fails_since > PATIENCE_S:
@@ -204,17 +195,19 @@ class Site(NamedTuple):
 @contextmanager
 def own_brokers(case: Case) -> Iterator[Site]:
     with SyncBroker(case.brokers, config={**CONFIG, **case.config}) as broker:
-        broker.cluster.create_topic(TOPIC, assignments={PARTITION: range(1, case.brokers + 1)})
+        broker.cluster.create_topic(clients.TOPIC, assignments={clients.PARTITION: range(1, case.brokers + 1)})
         yield Site(broker, broker, partial(values_in_log, broker))
 
 
-def run(client: FaultClient, case: Case, place: Callable[[Case], AbstractContextManager[Site]] = own_brokers) -> Found:
+def run(
+    client: clients.FaultClient, case: Case, place: Callable[[Case], AbstractContextManager[Site]] = own_brokers
+) -> Found:
     """Run one client through one fault, with its own brokers."""
     settings = case.settings.get(client.name, {})
     with place(case) as site:
         bootstrap = site.broker.bootstrap
         notes = Notes()
-        group = GROUP if case.in_group else ""
+        group = clients.GROUP if case.in_group else ""
         make = partial(client.consumer, bootstrap, settings, group)
         consuming = Consuming(make, notes, case.ends_with.get(client.name, ""))
         producing = Producing(partial(client.producer, bootstrap, settings), notes, case.patience_s)
@@ -283,7 +276,7 @@ _HAPPENINGS: dict[Happening, Callable[[Site], None]] = {
     "": lambda site: None,
     "restarts": _restart,
     "is killed": lambda site: site.broker.cluster.stop(LEADER, controlled=False),
-    "moves": lambda site: site.upstream.cluster.move_leader(TOPIC, PARTITION, NEXT_LEADER),
+    "moves": lambda site: site.upstream.cluster.move_leader(clients.TOPIC, clients.PARTITION, NEXT_LEADER),
 }
 
 
@@ -296,7 +289,7 @@ def _wait(is_so: Callable[[], bool]) -> None:
 def values_in_log(broker: SyncBroker) -> Counter[str]:
     """Count each value in the log. Reads the log directly: a client would need TLS or SASL."""
     cluster = broker._target._started.cluster
-    log = cluster.topics[TOPIC].partitions[PARTITION].log
+    log = cluster.topics[clients.TOPIC].partitions[clients.PARTITION].log
     read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))
     return values_of(b"".join(read.parts))
 

@@ -7,18 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from sluice.client import admin as api
 from sluice.client import errors
-from sluice.client.admin import (
-    EARLIEST,
-    LATEST,
-    Alteration,
-    AlterOperation,
-    ConfigResource,
-    NewTopic,
-    OffsetAndMetadata,
-    ResourceType,
-    quota_entity,
-)
 from tests.support.place import Place, numbers, polling, until
 
 T = TypeVar("T")
@@ -38,12 +28,12 @@ class TestAdmin:
             assert place.bootstrap.rpartition(":")[2] in {str(broker.port) for broker in cluster.brokers}
 
     async def test_topics_and_configs(self, place: Place) -> None:
-        topic = ConfigResource(ResourceType.TOPIC, place.topic)
+        topic = api.ConfigResource(api.ResourceType.TOPIC, place.topic)
         async with place.admin() as admin:
-            made = await admin.create_topics([NewTopic(place.topic, 2, 1, {"retention.ms": "1000"})])
+            made = await admin.create_topics([api.NewTopic(place.topic, 2, 1, {"retention.ms": "1000"})])
             assert made[place.topic].num_partitions == 2
             assert isinstance(
-                (await admin.create_topics([NewTopic(place.topic, 2, 1)])).errors()[place.topic],
+                (await admin.create_topics([api.NewTopic(place.topic, 2, 1)])).errors()[place.topic],
                 errors.TopicExistsException,
             )
             (await admin.create_partitions({place.topic: 3})).all()
@@ -54,8 +44,8 @@ class TestAdmin:
 
             await until_it_is(partitions, lambda found: found == 3)
             changes = [
-                Alteration("retention.ms", "5000"),
-                Alteration("cleanup.policy", "compact", AlterOperation.APPEND),
+                api.Alteration("retention.ms", "5000"),
+                api.Alteration("cleanup.policy", "compact", api.AlterOperation.APPEND),
             ]
             (await admin.incremental_alter_configs({topic: changes})).all()
 
@@ -72,16 +62,16 @@ class TestAdmin:
         await place.send(*numbers(5))
         async with place.admin() as admin:
             assert (await admin.delete_records({place[0]: 3})).all() == {place[0]: 3}
-            assert (await admin.list_offsets({place[0]: EARLIEST}))[place[0]].offset == 3
-            assert (await admin.list_offsets({place[0]: LATEST}))[place[0]].offset == 5
+            assert (await admin.list_offsets({place[0]: api.EARLIEST}))[place[0]].offset == 3
+            assert (await admin.list_offsets({place[0]: api.LATEST}))[place[0]].offset == 5
             outcome = await admin.delete_records({place[0]: 9})
             assert isinstance(outcome.errors()[place[0]], errors.OffsetOutOfRangeException)
 
     async def test_groups_and_offsets(self, place: Place) -> None:
         await place.create()
         async with place.admin() as admin:
-            (await admin.alter_consumer_group_offsets(place.group, {place[0]: OffsetAndMetadata(7, "seven")})).all()
-            assert (await admin.list_consumer_group_offsets(place.group))[place[0]] == OffsetAndMetadata(7, "seven")
+            (await admin.alter_consumer_group_offsets(place.group, {place[0]: api.OffsetAndMetadata(7, "seven")})).all()
+            assert (await admin.list_consumer_group_offsets(place.group))[place[0]] == api.OffsetAndMetadata(7, "seven")
             assert place.group in await admin.list_groups()
             async with polling(place) as member:
                 await until(lambda: len(member.assignment()) == 1)
@@ -91,7 +81,7 @@ class TestAdmin:
             assert list((await admin.delete_groups([place.group])).errors()) == [place.group]
 
     async def test_quotas(self, place: Place) -> None:
-        entity = quota_entity(user=place.topic, client_id="shop")
+        entity = api.quota_entity(user=place.topic, client_id="shop")
         async with place.admin() as admin:
             (await admin.alter_client_quotas({entity: {"producer_byte_rate": 1000.0}})).all()
             found = await until_it_is(admin.describe_client_quotas, lambda found: entity in found)

@@ -8,12 +8,7 @@ import re
 
 import pytest
 
-from sluice.client.consumer import (
-    CommitFailedError,
-    NoOffsetForPartitionError,
-    OffsetAndMetadata,
-    OffsetOutOfRangeError,
-)
+from sluice.client import consumer as api
 from tests.support.place import Place, numbers, polling, until
 
 
@@ -63,10 +58,10 @@ class TestConsumer:
             assert await consumer.position(place[0]) == 4, "an offset out of range applies the reset policy"
         async with place.consumer(auto_offset_reset="none") as consumer:
             consumer.assign([place[0]])
-            with pytest.raises(NoOffsetForPartitionError):
+            with pytest.raises(api.NoOffsetForPartitionError):
                 await consumer.poll(5000)
             consumer.seek(place[0], 100)
-            with pytest.raises(OffsetOutOfRangeError):
+            with pytest.raises(api.OffsetOutOfRangeError):
                 await place.read(consumer, 1)
 
     async def test_large_record_is_returned_despite_the_fetch_limits(self, place: Place) -> None:
@@ -97,8 +92,8 @@ class TestGroups:
             consumer.subscribe([place.topic])
             assert await place.read(consumer, 4) == numbers(4)
             await consumer.commit()
-            await consumer.commit({place[0]: OffsetAndMetadata(3, "mine")})
-            assert (await consumer.committed([place[0]]))[place[0]] == OffsetAndMetadata(3, "mine")
+            await consumer.commit({place[0]: api.OffsetAndMetadata(3, "mine")})
+            assert (await consumer.committed([place[0]]))[place[0]] == api.OffsetAndMetadata(3, "mine")
         async with place.consumer(**config) as consumer:
             consumer.subscribe(re.compile(re.escape(place.topic)))
             assert await place.read(consumer, 3) == numbers(3, 3)
@@ -120,8 +115,8 @@ class TestGroups:
             while not consumer.assignment():
                 await consumer.poll(500)
             await asyncio.sleep(8)
-            with pytest.raises(CommitFailedError):
-                await consumer.commit({place[0]: OffsetAndMetadata(0)})
+            with pytest.raises(api.CommitFailedError):
+                await consumer.commit({place[0]: api.OffsetAndMetadata(0)})
             await consumer.poll(500)
             while not consumer.assignment():
                 await consumer.poll(500)

@@ -11,14 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sluice.broker.coordinator.group.classic.group import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    HEARTBEAT_ERRORS,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-)
+from sluice.broker.coordinator.group.classic import group as classic
 from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
@@ -112,7 +105,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         elif member.generation_id != group.generation_id:
             wanted = ErrorCode.ILLEGAL_GENERATION
         else:
-            wanted = HEARTBEAT_ERRORS[group.state]
+            wanted = classic.HEARTBEAT_ERRORS[group.state]
         assert member.heartbeat() == wanted
         if wanted:
             actor.next = "join"
@@ -164,9 +157,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     # -- what must hold ------------------------------------------------------------------------------------------------
 
     @property
-    def group(self) -> ClassicGroup | None:
+    def group(self) -> classic.ClassicGroup | None:
         group = self.broker.broker.groups.groups.get("group")
-        assert group is None or isinstance(group, ClassicGroup)
+        assert group is None or isinstance(group, classic.ClassicGroup)
         return group
 
     def member_ids(self) -> list[str]:
@@ -229,15 +222,15 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         assert {one.group_instance_id: one.member_id for one in members.values() if one.is_static} == (
             group.static_members
         )
-        assert not members or group.state is not EMPTY
+        assert not members or group.state is not classic.EMPTY
         assert len(group.awaiting_join) <= 4
-        assert group.state is PREPARING_REBALANCE or all(one.awaiting_join is None for one in members.values())
-        assert group.state is COMPLETING_REBALANCE or all(one.awaiting_sync is None for one in members.values())
+        assert group.state is classic.PREPARING_REBALANCE or all(one.awaiting_join is None for one in members.values())
+        assert group.state is classic.COMPLETING_REBALANCE or all(one.awaiting_sync is None for one in members.values())
         assert not members.keys() & group.pending_members.keys()
-        if group.state in (COMPLETING_REBALANCE, STABLE):
+        if group.state in (classic.COMPLETING_REBALANCE, classic.STABLE):
             assert all(group.protocol_name in {way.name for way in one.protocols} for one in members.values())
             assert self.runs(group.sync_timer) == bool(group.pending_sync)
-        assert self.runs(group.join_timer) == (group.state is PREPARING_REBALANCE)
+        assert self.runs(group.join_timer) == (group.state is classic.PREPARING_REBALANCE)
         for one in members.values():
             assert self.runs(one.session) or not one.must_heartbeat, "a member without a session timer"
         sessions = sum(self.runs(one.session) for one in members.values()) + len(group.pending_members)
@@ -253,7 +246,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         for _ in range(10):
             self.time_passes(REBALANCE_MS)
         assert all(actor.waits_since_ms is None for actor in self.actors)
-        assert self.group is None or (self.group.state is EMPTY and not self.group.pending_members)
+        assert self.group is None or (self.group.state is classic.EMPTY and not self.group.pending_members)
         groups = self.broker.broker.groups
         assert len(groups.heartbeats) == len(groups.rebalances) == 0
 

@@ -11,17 +11,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from sluice.protocol.apis import create_topics as api
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
-)
-from sluice.protocol.apis.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
 )
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
@@ -78,16 +73,16 @@ class Restarts(RuleBasedStateMachine):
         policy=st.sampled_from([None, "compact", "delete,compact"]),
     )
     def create(self, topic: str, partitions: int, policy: str | None) -> None:
-        configs = [] if policy is None else [CreatableTopicConfig(name="cleanup.policy", value=policy)]
+        configs = [] if policy is None else [api.CreatableTopicConfig(name="cleanup.policy", value=policy)]
         # The assignment is random by default, so it is explicit.
         assignments = [
-            CreatableReplicaAssignment(partition_index=index, broker_ids=[1 + index % 2, 2 - index % 2])
+            api.CreatableReplicaAssignment(partition_index=index, broker_ids=[1 + index % 2, 2 - index % 2])
             for index in range(partitions)
         ]
-        wanted = CreatableTopic(
+        wanted = api.CreatableTopic(
             name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=configs
         )
-        self.both(CreateTopicsRequest(topics=[wanted]), 7)
+        self.both(api.CreateTopicsRequest(topics=[wanted]), 7)
 
     @rule(topic=st.sampled_from(TOPICS), count=st.integers(1, 5))
     def grow(self, topic: str, count: int) -> None:
@@ -142,8 +137,8 @@ class Restarts(RuleBasedStateMachine):
         """The last batch is torn, so the topic was never created."""
         (segment,) = (self.directory / "__cluster_metadata-0").glob("*.log")
         size = segment.stat().st_size
-        wanted = CreatableTopic(name="torn", num_partitions=2, replication_factor=2)
-        (created,) = self.cluster.client().call(CreateTopicsRequest(topics=[wanted]), 7).topics
+        wanted = api.CreatableTopic(name="torn", num_partitions=2, replication_factor=2)
+        (created,) = self.cluster.client().call(api.CreateTopicsRequest(topics=[wanted]), 7).topics
         assert created.error_code == 0
         torn = data.draw(st.integers(size, segment.stat().st_size - 1))
         with segment.open("r+b") as file:

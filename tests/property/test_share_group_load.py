@@ -9,15 +9,7 @@ from collections import Counter
 from random import Random
 
 from sluice.protocol.apis.share_fetch import PartitionData
-from tests.support.share_consumers import (
-    ACCEPT,
-    ONE_PARTITION,
-    RELEASE,
-    Acknowledgement,
-    ShareConsumer,
-    initialize,
-    produce_values,
-)
+from tests.support import share_consumers as share
 from tests.support.virtual_broker import VirtualBroker
 
 RECORDS = int(os.environ.get("SLUICE_SHARE_RECORDS", "20000"))
@@ -25,26 +17,26 @@ PARTITIONS, MEMBERS, LIMIT, LOCK_MS = 6, 8, 5, 30_000
 BATCH = 250
 RELEASED, FORGOTTEN = 0.10, 0.05  # shares of the acquired ranges
 Record = tuple[int, int]  # partition, offset
-Acknowledgements = dict[int, list[Acknowledgement]]  # by partition
+Acknowledgements = dict[int, list[share.Acknowledgement]]  # by partition
 
 
 class Load:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.cluster = VirtualBroker("sluice.brokers=3", *ONE_PARTITION)
+        self.cluster = VirtualBroker("sluice.brokers=3", *share.ONE_PARTITION)
         self.topic = self.cluster.topic("t", PARTITIONS, 3)
-        initialize(self.cluster, self.topic)
+        share.initialize(self.cluster, self.topic)
         self.deliveries: Counter[Record] = Counter()
         self.accepted: set[Record] = set()
         self.at_stop: set[Record] = set()  # in flight when the broker stopped
         self.in_flight: set[Record] = set()
         self.members = [f"member-{number}" for number in range(MEMBERS)]
-        self.sessions: dict[tuple[str, int], ShareConsumer] = {}  # by member and broker
+        self.sessions: dict[tuple[str, int], share.ShareConsumer] = {}  # by member and broker
         self.pending: dict[tuple[str, int], Acknowledgements] = {}
 
     def produce(self) -> None:
         for number in range(RECORDS // BATCH):
-            produce_values(self.cluster, *[b"x"] * BATCH, partition=number % PARTITIONS)
+            share.produce_values(self.cluster, *[b"x"] * BATCH, partition=number % PARTITIONS)
 
     def led_by(self, node_id: int) -> list[int]:
         return [partition.index for partition in self.topic.partitions if partition.leader == node_id]
@@ -54,7 +46,7 @@ class Load:
         key = member, node_id
         session = self.sessions.get(key)
         if session is None:
-            session = self.sessions[key] = ShareConsumer(self.cluster, self.topic, member)
+            session = self.sessions[key] = share.ShareConsumer(self.cluster, self.topic, member)
             session.client = self.cluster.client(member, node_id=node_id)
         acknowledgements = self.pending.pop(key, {})
         led = {index: acknowledgements.get(index, ()) for index in self.led_by(node_id)}
@@ -71,7 +63,7 @@ class Load:
             for first, last, types in acknowledgements[index]:
                 records = {(index, offset) for offset in range(first, last + 1)}
                 self.in_flight -= records
-                if types == [ACCEPT]:
+                if types == [share.ACCEPT]:
                     self.accepted |= records
         count = 0
         for one in acquired:
@@ -82,7 +74,7 @@ class Load:
             self.in_flight.update(taken)
             draw = self.random.random()
             if draw >= FORGOTTEN:
-                kind = RELEASE if draw < FORGOTTEN + RELEASED else ACCEPT
+                kind = share.RELEASE if draw < FORGOTTEN + RELEASED else share.ACCEPT
                 batch = (one.first_offset, one.last_offset, [kind])
                 self.pending.setdefault(key, {}).setdefault(index, []).append(batch)
         return count

@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from sluice.broker.coordinator.group.classic.group import (
-    COMPLETING_REBALANCE,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-)
+from sluice.broker.coordinator.group.classic import group as classic
 from sluice.broker.coordinator.group.classic.member import ClassicMember
+from sluice.protocol.apis import offset_fetch as api
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
@@ -21,12 +17,6 @@ from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
-)
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.virtual_broker import VirtualBroker
@@ -46,20 +36,20 @@ def protocol(name: str = "range", metadata: bytes | None = None) -> JoinGroupReq
     return JoinGroupRequestProtocol(name=name, metadata=subscription("t") if metadata is None else metadata)
 
 
-def stable_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
+def stable_group(broker: VirtualBroker, group_id: str = "group") -> classic.ClassicGroup:
     """Return a stable group in generation 1 with one member."""
     group = broker.broker.groups.create_classic(group_id)
     group.add(ClassicMember("member", None, "client", "/127.0.0.1", REBALANCE_MS, SESSION_MS, "consumer", [protocol()]))
-    group.transition_to(PREPARING_REBALANCE, 0)
+    group.transition_to(classic.PREPARING_REBALANCE, 0)
     group.begin_generation(0)
-    assert group.state is COMPLETING_REBALANCE
-    group.transition_to(STABLE, 0)
+    assert group.state is classic.COMPLETING_REBALANCE
+    group.transition_to(classic.STABLE, 0)
     return group
 
 
-def classic_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
+def classic_group(broker: VirtualBroker, group_id: str = "group") -> classic.ClassicGroup:
     group = broker.broker.groups.groups[group_id]
-    assert isinstance(group, ClassicGroup)
+    assert isinstance(group, classic.ClassicGroup)
     return group
 
 
@@ -208,17 +198,17 @@ def commit_code(response: Any) -> int:
 
 def fetch_request(
     *partitions: int, version: int = 9, topic: str = "t", topic_id: bytes = bytes(16), **fields: Any
-) -> OffsetFetchRequest:
+) -> api.OffsetFetchRequest:
     """Return a request for the offsets of group "group" in these partitions, by default t-0."""
     indexes = list(partitions) or [0]
     require_stable = fields.pop("require_stable", False)
     if version < 8:
-        topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
+        topics = [api.OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
         known = {"group_id": "group", "topics": topics, "require_stable": require_stable}
-        return OffsetFetchRequest(**(known | fields))
-    wanted = [OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
-    group = OffsetFetchRequestGroup(**({"group_id": "group", "topics": wanted} | fields))
-    return OffsetFetchRequest(groups=[group], require_stable=require_stable)
+        return api.OffsetFetchRequest(**(known | fields))
+    wanted = [api.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
+    group = api.OffsetFetchRequestGroup(**({"group_id": "group", "topics": wanted} | fields))
+    return api.OffsetFetchRequest(groups=[group], require_stable=require_stable)
 
 
 def fetched(response: Any) -> dict[tuple[str, int], tuple[int, int]]:

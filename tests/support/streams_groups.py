@@ -5,44 +5,37 @@ from typing import Any
 
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.coordinator.group.streams.member import Tasks, by_subtopology
-from sluice.protocol.apis.streams_group_heartbeat import (
-    KeyValue,
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    TaskIds,
-    TopicInfo,
-    Topology,
-)
+from sluice.protocol.apis import streams_group_heartbeat as api
 from tests.support.virtual_broker import VirtualBroker
 
 REBALANCE_MS = 60_000
 # Every change is assigned without a delay.
 AT_ONCE = ("group.streams.initial.rebalance.delay.ms=0", "group.streams.assignment.interval.ms=0")
-COMPACT = [KeyValue(key="cleanup.policy", value="compact")]
+COMPACT = [api.KeyValue(key="cleanup.policy", value="compact")]
 
 
-def word_count(epoch: int = 0) -> Topology:
+def word_count(epoch: int = 0) -> api.Topology:
     """Return a topology that repartitions the topic "t" by words and counts them."""
-    return Topology(
+    return api.Topology(
         epoch=epoch,
         subtopologies=[
-            Subtopology(subtopology_id="0", source_topics=["t"], repartition_sink_topics=["words"]),
-            Subtopology(
+            api.Subtopology(subtopology_id="0", source_topics=["t"], repartition_sink_topics=["words"]),
+            api.Subtopology(
                 subtopology_id="1",
-                repartition_source_topics=[TopicInfo(name="words")],
-                state_changelog_topics=[TopicInfo(name="counts", topic_configs=COMPACT)],
+                repartition_source_topics=[api.TopicInfo(name="words")],
+                state_changelog_topics=[api.TopicInfo(name="counts", topic_configs=COMPACT)],
             ),
         ],
     )
 
 
-def stateless(*sources: str) -> Topology:
+def stateless(*sources: str) -> api.Topology:
     """Return a topology with one sub-topology that reads these topics."""
-    return Topology(subtopologies=[Subtopology(subtopology_id="0", source_topics=list(sources or ("t",)))])
+    return api.Topology(subtopologies=[api.Subtopology(subtopology_id="0", source_topics=list(sources or ("t",)))])
 
 
-def task_ids(tasks: Iterable[tuple[str, int]]) -> list[TaskIds]:
-    return [TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(set(tasks)).items()]
+def task_ids(tasks: Iterable[tuple[str, int]]) -> list[api.TaskIds]:
+    return [api.TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(set(tasks)).items()]
 
 
 def tasks_of(response: Any) -> Tasks | None:
@@ -71,7 +64,7 @@ class StreamsMember:
         broker: VirtualBroker,
         member_id: str = "member",
         *,
-        topology: Topology | None = None,
+        topology: api.Topology | None = None,
         process_id: str | None = None,
         group_id: str = "group",
         instance_id: str | None = None,
@@ -96,7 +89,7 @@ class StreamsMember:
             "instance_id": self.instance_id,
             "endpoint_information_epoch": self.endpoint_epoch,
         }
-        response = self.client.call(StreamsGroupHeartbeatRequest(**{**known, **fields}), version)
+        response = self.client.call(api.StreamsGroupHeartbeatRequest(**{**known, **fields}), version)
         if not response.error_code:
             self.epoch, self.endpoint_epoch = response.member_epoch, response.endpoint_information_epoch
             assigned = tasks_of(response)

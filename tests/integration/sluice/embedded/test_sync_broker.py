@@ -13,33 +13,25 @@ from aiokafka import AIOKafkaProducer
 
 from sluice import Broker, SyncBroker
 from sluice.broker.journal.reader import JournalReader
+from sluice.embedded import sync_handles
 from sluice.embedded.client import LocalClient
 from sluice.embedded.cluster_control import ClusterControl
 from sluice.embedded.fault_control import LocalFault, LocalFaults
 from sluice.embedded.quota_control import LocalQuota
 from sluice.embedded.scenario_control import LocalScenario
-from sluice.embedded.sync_handles import (
-    SyncClient,
-    SyncClusterControl,
-    SyncFault,
-    SyncFaults,
-    SyncJournal,
-    SyncQuota,
-    SyncScenario,
-)
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import LeaderChange, Request
 from tests.support.local_broker import send_metadata
 
 TWINS: dict[type, type] = {
     Broker: SyncBroker,
-    ClusterControl: SyncClusterControl,
-    JournalReader: SyncJournal,
-    LocalFault: SyncFault,
-    LocalFaults: SyncFaults,
-    LocalClient: SyncClient,
-    LocalQuota: SyncQuota,
-    LocalScenario: SyncScenario,
+    ClusterControl: sync_handles.SyncClusterControl,
+    JournalReader: sync_handles.SyncJournal,
+    LocalFault: sync_handles.SyncFault,
+    LocalFaults: sync_handles.SyncFaults,
+    LocalClient: sync_handles.SyncClient,
+    LocalQuota: sync_handles.SyncQuota,
+    LocalScenario: sync_handles.SyncScenario,
 }
 # Members for servers of a journal and for the exact simulation of fleets, which tests do not use.
 NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "received", "wait"}}

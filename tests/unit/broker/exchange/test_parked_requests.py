@@ -14,14 +14,7 @@ from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.groups import (
-    REBALANCE_MS,
-    Member,
-    commit_request,
-    delete_offsets_request,
-    fetch_request,
-    settle_round,
-)
+from tests.support import groups
 from tests.support.records import batch_of, fetch, produce
 from tests.support.transactions import (
     TIMEOUT_MS,
@@ -93,9 +86,9 @@ def after_unreplicated_write(
 
     def park() -> tuple[VirtualBroker, Client]:
         cluster = three_brokers()
-        cluster.client(node_id=TARGET).call(commit_request(), 9)  # creates the group and the coordinators
+        cluster.client(node_id=TARGET).call(groups.commit_request(), 9)  # creates the group and the coordinators
         stop_follower(cluster)
-        send_to_target(cluster, commit_request(), 9)
+        send_to_target(cluster, groups.commit_request(), 9)
         return cluster, send_to_target(cluster, request_of(), version)
 
     return park
@@ -131,14 +124,14 @@ def with_stopped_follower(request: Message, version: int) -> Callable[[], tuple[
     return park
 
 
-def two_members() -> tuple[VirtualBroker, Member, Member]:
+def two_members() -> tuple[VirtualBroker, groups.Member, groups.Member]:
     """Return a stable member, and one that waits in JoinGroup until the other rejoins."""
     cluster = three_brokers()
-    first, second = Member(cluster), Member(cluster)
+    first, second = groups.Member(cluster), groups.Member(cluster)
     for member in (first, second):
         member.client = cluster.client(node_id=TARGET)
     first.send_join()
-    settle_round([first])
+    groups.settle_round([first])
     second.send_join()
     return cluster, first, second
 
@@ -194,7 +187,7 @@ MARKER = WriteTxnMarkersRequest(
         )
     ]
 )
-OFFSETS = delete_offsets_request()
+OFFSETS = groups.delete_offsets_request()
 JOINING_CONSUMER = ConsumerGroupHeartbeatRequest(
     group_id="other", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[]
 )
@@ -223,8 +216,8 @@ PARKED = {
     "Fetch": Parked(fetching, TIME_MS),
     "throttled Produce": Parked(throttled, TIME_MS),
     "DeleteRecords": Parked(deleting, TIME_MS),
-    "JoinGroup": Parked(joining, REBALANCE_MS),
-    "SyncGroup": Parked(syncing, REBALANCE_MS),
+    "JoinGroup": Parked(joining, groups.REBALANCE_MS),
+    "SyncGroup": Parked(syncing, groups.REBALANCE_MS),
     "LeaveGroup": Parked(
         after_unreplicated_write(
             lambda: LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="m")]), 5
@@ -232,8 +225,8 @@ PARKED = {
         COMMIT_MS,
     ),
     "ConsumerGroupHeartbeat": Parked(after_unreplicated_write(lambda: JOINING_CONSUMER, 1), COMMIT_MS),
-    "OffsetCommit": Parked(after_unreplicated_write(commit_request, 9), COMMIT_MS),
-    "OffsetFetch": Parked(after_unreplicated_write(fetch_request, 9), COMMIT_MS),
+    "OffsetCommit": Parked(after_unreplicated_write(groups.commit_request, 9), COMMIT_MS),
+    "OffsetFetch": Parked(after_unreplicated_write(groups.fetch_request, 9), COMMIT_MS),
     "OffsetDelete": Parked(after_unreplicated_write(lambda: OFFSETS, 0), COMMIT_MS),
     "DeleteGroups": Parked(after_unreplicated_write(lambda: DeleteGroupsRequest(groups_names=["group"]), 2), COMMIT_MS),
     "InitProducerId": Parked(after_unreplicated_write(init_request, 5), TIMEOUT_MS),

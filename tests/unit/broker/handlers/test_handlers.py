@@ -20,15 +20,8 @@ from sluice.protocol.apis.describe_acls import DescribeAclsRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
+from tests.support import groups as classic_groups
 from tests.support.acls import secured_broker
-from tests.support.groups import (
-    SESSION_MS,
-    commit_request,
-    delete_offsets_request,
-    fetch_request,
-    protocol,
-    stable_group,
-)
 from tests.support.messages import request
 from tests.support.records import fetch, produce
 from tests.support.sasl import SASL, handshake, plain
@@ -48,7 +41,9 @@ def delete_topics(version: int, topic_id: bytes) -> Message:
 def offset_fetch(version: int, topic_id: bytes) -> Message:
     # In version 0, a partition without an offset is unknown.
     return (
-        request("OffsetFetch", group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
+        request("OffsetFetch", group_id="group")
+        if version == 0
+        else classic_groups.fetch_request(version=version, topic_id=topic_id)
     )
 
 
@@ -67,7 +62,7 @@ def push_telemetry() -> Message:
 VARYING: dict[str, Maker] = {
     "Produce": lambda version, topic_id: produce(version, topic_id=topic_id),
     "Fetch": lambda version, topic_id: fetch(0, topic_id=topic_id),
-    "OffsetCommit": lambda version, topic_id: commit_request(group_id="simple", topic_id=topic_id),
+    "OffsetCommit": lambda version, topic_id: classic_groups.commit_request(group_id="simple", topic_id=topic_id),
     "OffsetFetch": offset_fetch,
     "DescribeGroups": lambda version, topic_id: request(
         "DescribeGroups", groups=["group"], include_authorized_operations=version >= 3
@@ -94,10 +89,10 @@ SAME: dict[str, Message] = {
     "JoinGroup": request(
         "JoinGroup",
         group_id="group",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=classic_groups.SESSION_MS,
         member_id="member",
         protocol_type="consumer",
-        protocols=[protocol()],
+        protocols=[classic_groups.protocol()],
     ),
     "Heartbeat": request("Heartbeat", group_id="group", generation_id=1, member_id="member"),
     "LeaveGroup": request("LeaveGroup", group_id="group", member_id="member", members=[{"member_id": "member"}]),
@@ -146,7 +141,7 @@ SAME: dict[str, Message] = {
         "AlterPartitionReassignments", topics=[{"name": "t", "partitions": [{"partition_index": 0, "replicas": [1]}]}]
     ),
     "ListPartitionReassignments": request("ListPartitionReassignments", topics=None),
-    "OffsetDelete": delete_offsets_request(group_id="empty"),
+    "OffsetDelete": classic_groups.delete_offsets_request(group_id="empty"),
     "DescribeClientQuotas": request("DescribeClientQuotas"),
     "AlterClientQuotas": request(
         "AlterClientQuotas",
@@ -238,7 +233,7 @@ def populated_broker(*overrides: str) -> tuple[VirtualBroker, bytes]:
     """
     broker = full_broker(*overrides)
     topic = broker.topic()
-    stable_group(broker)
+    classic_groups.stable_group(broker)
     groups = broker.broker.groups
     groups.create_classic("empty")
     groups.groups |= {"consumers": ConsumerGroup("consumers"), "streams": StreamsGroup("streams")}
@@ -363,7 +358,7 @@ def test_mutated_request_gets_a_response_waits_or_closes_the_connection(data: st
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")
     broker = full_broker()
     topic = broker.topic()
-    stable_group(broker)
+    classic_groups.stable_group(broker)
     client = broker.client()
     received: list[bytes] = []
     client.on_bytes = received.append  # a response to a mutated request need not be readable

@@ -2,21 +2,8 @@
 
 import pytest
 
+from sluice import journal_events as events
 from sluice.broker.metadata.topic import Topic
-from sluice.journal_events import (
-    BrokerState,
-    ConnectionClosed,
-    ConnectionOpened,
-    ConnectionRefused,
-    Fault,
-    GroupState,
-    LeaderChange,
-    ProducedBatch,
-    Request,
-    Throttle,
-    TopicPartition,
-    TransactionState,
-)
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -43,7 +30,7 @@ def broker() -> VirtualBroker:
     return VirtualBroker(JOURNAL)
 
 
-def last_request(broker: VirtualBroker) -> Request:
+def last_request(broker: VirtualBroker) -> events.Request:
     return broker.journal.requests()[-1]
 
 
@@ -53,14 +40,14 @@ def ms(ns: int | None) -> float:
     return ns / NANOS_PER_MS - WALL_START_MS
 
 
-def times(request: Request) -> list[float]:
+def times(request: events.Request) -> list[float]:
     """Return when a request was received, started and answered."""
     return [ms(time) for time in (request.received_ns, request.started_ns, request.answered_ns)]
 
 
 def group_states(broker: VirtualBroker) -> list[tuple[str, str, str, int, int]]:
     """Return group type, states, generation and members of each event of group `group`."""
-    states = [one for one in broker.journal.events(kind="group-state") if isinstance(one, GroupState)]
+    states = [one for one in broker.journal.events(kind="group-state") if isinstance(one, events.GroupState)]
     assert {one.group_id for one in states} == {"group"}
     return [(one.group_type, one.before, one.after, one.generation, one.members) for one in states]
 
@@ -76,7 +63,7 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
     data = batch(b"one", producer_id=7, producer_epoch=1, base_sequence=0)
     response = client.exchange(produce(9, data, topic="orders"), 9)
     request = last_request(broker)
-    assert request == Request(
+    assert request == events.Request(
         seq=3,
         at_ns=request.at_ns,
         broker=1,
@@ -98,14 +85,14 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
         request_bytes=request.request_bytes,
         response_bytes=response.size,
         partitions=[
-            TopicPartition(
+            events.TopicPartition(
                 topic="orders",
                 partition=0,
                 producer_id=7,
                 producer_epoch=1,
                 base_sequence=0,
                 offset=0,
-                batch=ProducedBatch(
+                batch=events.ProducedBatch(
                     records=1,
                     bytes=len(data),
                     compression="none",
@@ -193,10 +180,10 @@ def test_waiting_request_of_a_disconnected_client_has_no_response(
     broker.advance(100)
     client.leave()
     *_, request, closed = broker.journal.events()
-    assert isinstance(request, Request)
+    assert isinstance(request, events.Request)
     assert (request.answered_ns, request.written_ns, request.response_bytes) == (None, None, 0)
     assert (ms(request.received_ns), ms(request.at_ns)) == (0, 100)
-    assert isinstance(closed, ConnectionClosed)
+    assert isinstance(closed, events.ConnectionClosed)
 
 
 def test_unsupported_version_is_recorded_as_requested(client: Client, broker: VirtualBroker) -> None:
@@ -319,8 +306,8 @@ def test_opened_and_closed_connections_are_recorded_with_numbers(broker: Virtual
     first.call(MetadataRequest(), 9)
     first.end()
     second.send_bytes(b"\xff\xff\xff\xff")
-    opened = [one for one in broker.journal.events() if isinstance(one, ConnectionOpened)]
-    closed = [one for one in broker.journal.events() if isinstance(one, ConnectionClosed)]
+    opened = [one for one in broker.journal.events() if isinstance(one, events.ConnectionOpened)]
+    closed = [one for one in broker.journal.events() if isinstance(one, events.ConnectionClosed)]
     assert [(one.connection, one.peer, one.client_id) for one in opened] == [
         (1, f"127.0.0.1:{first.port}", ""),
         (2, f"127.0.0.1:{second.port}", ""),
@@ -335,10 +322,10 @@ def test_refused_connection_is_recorded_with_the_reason() -> None:
     broker.client()
     broker.settle()
     refused, closed = broker.journal.events()[-2:]
-    assert isinstance(refused, ConnectionRefused)
+    assert isinstance(refused, events.ConnectionRefused)
     assert refused.connection == 2
     assert refused.reason == "127.0.0.1 is at its connection limit, 1"
-    assert isinstance(closed, ConnectionClosed)
+    assert isinstance(closed, events.ConnectionClosed)
     assert not closed.by_client
 
 
@@ -360,8 +347,8 @@ def test_throttle_is_recorded_as_an_event_and_in_the_request(
     broker.client("busy").send(produce_of(12_000, version, "busy"), version)
     broker.advance(2000)
     throttle, request = broker.journal.events()[-2:]
-    assert isinstance(throttle, Throttle)
-    assert isinstance(request, Request)
+    assert isinstance(throttle, events.Throttle)
+    assert isinstance(request, events.Request)
     assert (throttle.quota, throttle.api, throttle.throttle_time_ms) == ("Produce", "Produce", 2000)
     assert ms(throttle.at_ns) == 0
     assert throttle.correlation_id == request.correlation_id
@@ -390,13 +377,13 @@ def test_fault_is_recorded_as_an_event_and_in_the_request(topic: Topic, broker: 
     journal.fault(client.connection.ctx, "slow-fetch", "delay")
     broker.advance(10)
     fault, request = broker.journal.events()[-2:]
-    assert isinstance(fault, Fault)
-    assert isinstance(request, Request)
+    assert isinstance(fault, events.Fault)
+    assert isinstance(request, events.Request)
     assert (fault.rule_id, fault.action, fault.api, fault.version) == ("slow-fetch", "delay", "Fetch", 4)
     assert (request.rule_id, request.correlation_id) == ("slow-fetch", fault.correlation_id)
     journal.fault(client.connection.ctx, "cut", "close")
     hit = broker.journal.events()[-1]
-    assert isinstance(hit, Fault)
+    assert isinstance(hit, events.Fault)
     assert (hit.api, hit.correlation_id, hit.rule_id) == ("", -1, "cut")
 
 
@@ -452,7 +439,9 @@ def test_states_of_a_streams_group_are_recorded() -> None:
 
 def test_states_of_a_transaction_are_recorded(topic: Topic, broker: VirtualBroker) -> None:
     begun(broker).commit_values(b"one")
-    states = [one for one in broker.journal.events(kind="transaction-state") if isinstance(one, TransactionState)]
+    states = [
+        one for one in broker.journal.events(kind="transaction-state") if isinstance(one, events.TransactionState)
+    ]
     assert {one.transactional_id for one in states} == {"tx"}
     assert [(one.before, one.after) for one in states] == [
         ("Empty", "Ongoing"),
@@ -469,11 +458,13 @@ def test_leader_changes_and_broker_states_are_recorded() -> None:
     server.isolate_broker(first)
     broker.advance(1000)
     server.rejoin_broker(first)
-    changes = [one for one in broker.journal.events() if isinstance(one, LeaderChange | BrokerState)]
-    states = [one.state if isinstance(one, BrokerState) else (one.topic, one.before, one.broker) for one in changes]
+    changes = [one for one in broker.journal.events() if isinstance(one, events.LeaderChange | events.BrokerState)]
+    states = [
+        one.state if isinstance(one, events.BrokerState) else (one.topic, one.before, one.broker) for one in changes
+    ]
     assert states == ["isolated", "fenced", ("t", first, other), "running", "unfenced"]
     change = changes[2]
-    assert isinstance(change, LeaderChange)
+    assert isinstance(change, events.LeaderChange)
     assert (change.leader_epoch, change.isr, change.lost_records) == (1, [other], 0)
 
 
@@ -483,7 +474,7 @@ def test_unclean_election_is_recorded_with_its_lost_records() -> None:
     leader = broker.partition().leader
     broker.client(node_id=leader).call(produce(9, batch(b"one", b"two")), 9)
     broker.cluster_server.move_leader("t", 0, 3 - leader)
-    (change,) = [one for one in broker.journal.events() if isinstance(one, LeaderChange)]
+    (change,) = [one for one in broker.journal.events() if isinstance(one, events.LeaderChange)]
     assert change.lost_records == 2
 
 

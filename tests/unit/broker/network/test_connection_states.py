@@ -22,24 +22,8 @@ import pytest
 
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.faults.rule import Rule
+from sluice.broker.network import connection_states as states
 from sluice.broker.network.connection import Connection
-from sluice.broker.network.connection_states import (
-    ENDS,
-    ENDS_EVENTS,
-    FLOWING,
-    FULL,
-    OPEN,
-    OUTPUT,
-    OUTPUT_EVENTS,
-    READY,
-    REQUESTS,
-    REQUESTS_EVENTS,
-    UNANSWERED,
-    WAITING,
-    EndsState,
-    OutputState,
-    RequestsState,
-)
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support import faults
@@ -106,8 +90,8 @@ class State(NamedTuple):
 
     enter: Callable[[VirtualBroker, Client], object]
     overrides: tuple[str, ...] = ()
-    requests: RequestsState = READY
-    output: OutputState = FLOWING
+    requests: states.RequestsState = states.READY
+    output: states.OutputState = states.FLOWING
 
 
 def is_never_answered(broker: VirtualBroker, client: Client) -> None:
@@ -129,13 +113,15 @@ QUOTA = "quota.producer.default=1000"
 STATES = {
     "idle": State(lambda broker, client: client.call(ApiVersionsRequest(), 0)),
     "within a frame": State(lambda broker, client: client.send_bytes(whole_frame(client)[:9])),
-    "waiting": State(lambda broker, client: client.send(fetch(0, max_wait_ms=1_000), 11), requests=WAITING),
-    "muted": State(lambda broker, client: client.send(produce_of(12_000, 9, "client"), 9), (QUOTA,), WAITING),
+    "waiting": State(lambda broker, client: client.send(fetch(0, max_wait_ms=1_000), 11), requests=states.WAITING),
+    "muted": State(lambda broker, client: client.send(produce_of(12_000, 9, "client"), 9), (QUOTA,), states.WAITING),
     "held back": State(
-        lambda broker, client: client.send(produce_of(12_000, 3, "client"), 3), (QUOTA, "quota.profile=kip-13"), WAITING
+        lambda broker, client: client.send(produce_of(12_000, 3, "client"), 3),
+        (QUOTA, "quota.profile=kip-13"),
+        states.WAITING,
     ),
-    "never answered": State(is_never_answered, requests=UNANSWERED),
-    "unread": State(is_unread, output=FULL),
+    "never answered": State(is_never_answered, requests=states.UNANSWERED),
+    "unread": State(is_unread, output=states.FULL),
 }
 EVENTS: dict[str, Callable[[VirtualBroker, Client], object]] = {
     "a request": lambda broker, client: client.send(ApiVersionsRequest(), 0),
@@ -217,36 +203,36 @@ def happen(connection: Connection, event: str) -> None:
 
 
 @pytest.mark.parametrize("event", ["park", "never_answer", "unpark", "turn"])
-@pytest.mark.parametrize("state", REQUESTS, ids=lambda state: state.name)
-def test_next_state_of_requests(state: RequestsState, event: str) -> None:
+@pytest.mark.parametrize("state", states.REQUESTS, ids=lambda state: state.name)
+def test_next_state_of_requests(state: states.RequestsState, event: str) -> None:
     connection = VirtualBroker().client().connection
     connection._requests = state
     happen(connection, event)
-    assert connection._requests is REQUESTS[state][REQUESTS_EVENTS.index(event)]
+    assert connection._requests is states.REQUESTS[state][states.REQUESTS_EVENTS.index(event)]
 
 
-@pytest.mark.parametrize("state", OUTPUT, ids=lambda state: state.name)
-def test_next_state_of_responses(state: OutputState) -> None:
+@pytest.mark.parametrize("state", states.OUTPUT, ids=lambda state: state.name)
+def test_next_state_of_responses(state: states.OutputState) -> None:
     connection = VirtualBroker().client().connection
     connection._output = state
     happen(connection, "fill")
-    assert connection._output is OUTPUT[state][OUTPUT_EVENTS.index("fill")]
+    assert connection._output is states.OUTPUT[state][states.OUTPUT_EVENTS.index("fill")]
     connection.resume_writing()  # nothing is left to send
-    assert connection._output is FLOWING
+    assert connection._output is states.FLOWING
 
 
-@pytest.mark.parametrize("event", ENDS_EVENTS)
-@pytest.mark.parametrize("state", ENDS, ids=lambda state: state.name)
-def test_next_state_of_the_ends(state: EndsState, event: str) -> None:
+@pytest.mark.parametrize("event", states.ENDS_EVENTS)
+@pytest.mark.parametrize("state", states.ENDS, ids=lambda state: state.name)
+def test_next_state_of_the_ends(state: states.EndsState, event: str) -> None:
     connection = VirtualBroker().client().connection
     connection._ends = state
     happen(connection, event)
-    assert connection._ends is ENDS[state][ENDS_EVENTS.index(event)]
+    assert connection._ends is states.ENDS[state][states.ENDS_EVENTS.index(event)]
     assert (connection.closed, connection.ended_by_client) == (connection._ends.is_closed, connection._ends.by_client)
 
 
 def test_requests_wait_only_for_one_reason() -> None:
     """A connection that waits is not deferred as well, and one that was deferred is ready after its turn."""
-    assert {state.turn for state in REQUESTS} == {READY, WAITING, UNANSWERED}
-    assert {state.unpark for state in REQUESTS} == {READY}
-    assert OPEN.half_close.close.by_client
+    assert {state.turn for state in states.REQUESTS} == {states.READY, states.WAITING, states.UNANSWERED}
+    assert {state.unpark for state in states.REQUESTS} == {states.READY}
+    assert states.OPEN.half_close.close.by_client

@@ -7,15 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records import crc
-from sluice.protocol.records.batch import (
-    HEADER_BYTES,
-    add_to_sequence,
-    batch_bounds,
-    ensure_valid,
-    iter_batches,
-    read_header,
-)
+from sluice.protocol.records import batch, crc
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.legacy import build_message_set
@@ -37,23 +29,23 @@ BATCH = build_batch(
     ("sequence", "increment", "expected"), [(0, 5, 5), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 1, 0), (2**31 - 3, 10, 7)]
 )
 def test_sequences_wrap_after_the_largest_int32(sequence: int, increment: int, expected: int) -> None:
-    assert add_to_sequence(sequence, increment) == expected
+    assert batch.add_to_sequence(sequence, increment) == expected
 
 
 def test_boundaries_skip_a_truncated_last_batch() -> None:
     message = build_message_set(RECORDS[1:], 1)
     data = BATCH + message + BATCH[:-1]
-    assert list(batch_bounds(data)) == [(0, len(BATCH), 2), (len(BATCH), len(message), 1)]
+    assert list(batch.batch_bounds(data)) == [(0, len(BATCH), 2), (len(BATCH), len(message), 1)]
 
 
 def test_truncated_batch_is_skipped() -> None:
-    assert [size for size in range(len(BATCH)) if list(batch_bounds(BATCH[:size]))] == []
+    assert [size for size in range(len(BATCH)) if list(batch.batch_bounds(BATCH[:size]))] == []
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 13])
 def test_impossible_length_is_corrupt(length: int) -> None:
     data = BATCH + BATCH[:8] + struct.pack(">i", length) + BATCH[12:]
-    bounds = batch_bounds(data)
+    bounds = batch.batch_bounds(data)
     assert next(bounds) == (0, len(BATCH), 2), "earlier batches are read first"
     with pytest.raises(InvalidRecords, match=f"Record size {length} is less than the minimum") as error:
         next(bounds)
@@ -63,13 +55,13 @@ def test_impossible_length_is_corrupt(length: int) -> None:
 @pytest.mark.parametrize(("byte", "shown"), [(3, 3), (127, 127), (128, -128), (255, -1)])
 def test_unknown_magic_is_corrupt_and_shown_as_signed(byte: int, shown: int) -> None:
     with pytest.raises(InvalidRecords, match=f"Invalid magic found in record: {shown} ") as error:
-        list(batch_bounds(BATCH[:16] + bytes((byte,)) + BATCH[17:]))
+        list(batch.batch_bounds(BATCH[:16] + bytes((byte,)) + BATCH[17:]))
     assert error.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_batches_of_a_log_have_their_positions() -> None:
     second = build_batch([Record(50, 1, None, b"x")], base_offset=50)
-    found = [(position, header.base_offset) for position, header in iter_batches(BATCH + second)]
+    found = [(position, header.base_offset) for position, header in batch.iter_batches(BATCH + second)]
     assert found == [(0, 40), (len(BATCH), 50)]
 
 
@@ -78,19 +70,19 @@ def test_checksum_covers_each_bit_after_it_and_none_before() -> None:
         flipped = bytearray(BATCH)
         flipped[bit // 8] ^= 1 << bit % 8
         if bit // 8 < 17:
-            ensure_valid(memoryview(flipped))
+            batch.ensure_valid(memoryview(flipped))
             continue
         with pytest.raises(InvalidRecords, match=r"Record is corrupt \(stored crc = \d+, computed crc = \d+\)"):
-            ensure_valid(memoryview(flipped))
+            batch.ensure_valid(memoryview(flipped))
 
 
 def test_incomplete_header_is_corrupt() -> None:
     with pytest.raises(InvalidRecords, match="the size 60 is smaller than the minimum allowed overhead 61"):
-        ensure_valid(memoryview(BATCH)[: HEADER_BYTES - 1])
+        batch.ensure_valid(memoryview(BATCH)[: batch.HEADER_BYTES - 1])
     with pytest.raises(InvalidRecords, match="expected a header of 61 bytes, got 60"):
-        read_header(BATCH[: HEADER_BYTES - 1])
+        batch.read_header(BATCH[: batch.HEADER_BYTES - 1])
     with pytest.raises(InvalidRecords, match="the size 60 is smaller"):
-        read_header(BATCH[:8] + struct.pack(">i", 48) + BATCH[12:])
+        batch.read_header(BATCH[:8] + struct.pack(">i", 48) + BATCH[12:])
 
 
 def test_crc32c_is_castagnoli() -> None:

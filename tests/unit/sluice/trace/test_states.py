@@ -2,23 +2,12 @@
 
 import pytest
 
-from sluice.journal_events import (
-    BrokerState,
-    FetchedRecords,
-    GroupState,
-    LeaderChange,
-    QuotaChange,
-    Request,
-    Throttle,
-    TopicPartition,
-    TransactionState,
-    Value,
-)
+from sluice import journal_events as events
 from sluice.trace.states import States
 from tests.support.journals import Journal, ns
 from tests.support.trace_findings import Make
 
-ASSIGNED: dict[str, Value] = {"assignment": ["t-0", "t-1"]}
+ASSIGNED: dict[str, events.Value] = {"assignment": ["t-0", "t-1"]}
 
 
 def state(make: Make, *, label: str = "") -> list[tuple[float, str, str, str | None]]:
@@ -27,13 +16,13 @@ def state(make: Make, *, label: str = "") -> list[tuple[float, str, str, str | N
     make(journal)
     states = States(label)
     handlers = {
-        Request: states.request,
-        BrokerState: states.broker_state,
-        LeaderChange: states.leader_change,
-        GroupState: states.group_state,
-        TransactionState: states.transaction_state,
-        Throttle: states.throttle,
-        QuotaChange: states.quota_change,
+        events.Request: states.request,
+        events.BrokerState: states.broker_state,
+        events.LeaderChange: states.leader_change,
+        events.GroupState: states.group_state,
+        events.TransactionState: states.transaction_state,
+        events.Throttle: states.throttle,
+        events.QuotaChange: states.quota_change,
     }
     for event in journal.events:
         handlers[type(event)](event)  # type: ignore[operator]  # of these types
@@ -41,20 +30,20 @@ def state(make: Make, *, label: str = "") -> list[tuple[float, str, str, str | N
 
 
 def sync(journal: Journal, at_ms: float, member: str = "m", generation: int = 1) -> None:
-    sent: dict[str, Value] = {"member_id": member, "generation_id": generation}
+    sent: dict[str, events.Value] = {"member_id": member, "generation_id": generation}
     journal.request("SyncGroup", at_ms, at_ms + 1, group_id="g", sent=sent, returned=ASSIGNED)
 
 
 def leader(journal: Journal) -> None:
     fields = {"topic": "t", "partition": 0, "before": 1, "leader_epoch": 3, "isr": [2, 3], "lost_records": 0}
-    journal.of_cluster(LeaderChange, 1, broker=2, **fields)
-    journal.of_cluster(LeaderChange, 2, broker=-1, **{**fields, "isr": []})
+    journal.of_cluster(events.LeaderChange, 1, broker=2, **fields)
+    journal.of_cluster(events.LeaderChange, 2, broker=-1, **{**fields, "isr": []})
 
 
 def joined(journal: Journal) -> None:
     sync(journal, 1)
     sync(journal, 3, "m2")
-    returned: dict[str, Value] = {"generation_id": 2, "members": ["m2"]}
+    returned: dict[str, events.Value] = {"generation_id": 2, "members": ["m2"]}
     journal.request("JoinGroup", 5, 6, group_id="g", sent={"member_id": "m2"}, returned=returned)
 
 
@@ -74,16 +63,16 @@ def died(journal: Journal) -> None:
 
 
 def heartbeats(journal: Journal) -> None:
-    sent: dict[str, Value] = {"member_id": "m", "member_epoch": 0}
-    returned: dict[str, Value] = {"member_id": "m", "member_epoch": 1, **ASSIGNED}
+    sent: dict[str, events.Value] = {"member_id": "m", "member_epoch": 0}
+    returned: dict[str, events.Value] = {"member_id": "m", "member_epoch": 1, **ASSIGNED}
     journal.request("ConsumerGroupHeartbeat", 1, 2, group_id="g", sent=sent, returned=returned)
     journal.request("ConsumerGroupHeartbeat", 3, 4, group_id="g", sent={"member_id": "m", "member_epoch": 1})
     journal.request("ConsumerGroupHeartbeat", 5, 6, group_id="g", sent={"member_id": "m", "member_epoch": -1})
 
 
-def read(offset: int, high_watermark: int, stable: int) -> TopicPartition:
-    fetched = FetchedRecords(bytes=0, high_watermark=high_watermark, last_stable_offset=stable)
-    return TopicPartition(topic="t", partition=0, offset=offset, fetched=fetched)
+def read(offset: int, high_watermark: int, stable: int) -> events.TopicPartition:
+    fetched = events.FetchedRecords(bytes=0, high_watermark=high_watermark, last_stable_offset=stable)
+    return events.TopicPartition(topic="t", partition=0, offset=offset, fetched=fetched)
 
 
 def fetches(journal: Journal) -> None:
@@ -92,10 +81,10 @@ def fetches(journal: Journal) -> None:
 
 
 def commits(journal: Journal) -> None:
-    place = TopicPartition(topic="t", partition=0, offset=7)
+    place = events.TopicPartition(topic="t", partition=0, offset=7)
     journal.request("OffsetCommit", 1, 2, group_id="g", partitions=[place])
     journal.request("OffsetCommit", 3, 4, group_id="g", partitions=[place], errors=[25])
-    journal.request("OffsetCommit", 5, 6, group_id="g", partitions=[TopicPartition(topic="t", partition=1)])
+    journal.request("OffsetCommit", 5, 6, group_id="g", partitions=[events.TopicPartition(topic="t", partition=1)])
 
 
 def throttles(journal: Journal) -> None:
@@ -110,13 +99,13 @@ def transaction(journal: Journal) -> None:
 
 
 def quotas(journal: Journal) -> None:
-    journal.of_cluster(QuotaChange, 1, entity="client-id=a", quotas={"producer_byte_rate": 1e6})
-    journal.of_cluster(QuotaChange, 2, entity="client-id=a", quotas={})
+    journal.of_cluster(events.QuotaChange, 1, entity="client-id=a", quotas={"producer_byte_rate": 1e6})
+    journal.of_cluster(events.QuotaChange, 2, entity="client-id=a", quotas={})
 
 
 def brokers(journal: Journal) -> None:
     for at_ms in (1, 2):
-        journal.of_cluster(BrokerState, at_ms, broker=1, state="stopped")
+        journal.of_cluster(events.BrokerState, at_ms, broker=1, state="stopped")
 
 
 KEY = "app throttled by Produce"

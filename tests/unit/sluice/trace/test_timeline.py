@@ -5,20 +5,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from sluice.journal_events import (
-    AcquisitionTimeout,
-    AnyEvent,
-    BrokerState,
-    ConnectionRefused,
-    Fault,
-    Gap,
-    LeaderChange,
-    QuotaChange,
-    RuleChange,
-    ScenarioStep,
-    ShadowThrottle,
-    TopicPartition,
-)
+from sluice import journal_events as events
 from sluice.trace.lanes import LaneTable
 from sluice.trace.timeline import Timeline
 from tests.support.journals import Journal, ns
@@ -60,14 +47,14 @@ def marks(make: Make) -> list[tuple[str, str, str]]:
 
 def change(journal: Journal, at_ms: float, before: int, after: int, *, lost: int = 0, topic: str = "t") -> None:
     fields = {"topic": topic, "partition": 0, "before": before, "leader_epoch": 2, "isr": [2], "lost_records": lost}
-    journal.of_cluster(LeaderChange, at_ms, broker=after, **fields)
+    journal.of_cluster(events.LeaderChange, at_ms, broker=after, **fields)
 
 
 def stopped_leader(*states: str) -> Make:
     def make(journal: Journal) -> None:
         change(journal, 5, 2, 1)
         for number, state in enumerate(states, 1):
-            journal.of_cluster(BrokerState, 10 * number, broker=1, state=state)
+            journal.of_cluster(events.BrokerState, 10 * number, broker=1, state=state)
 
     return make
 
@@ -92,18 +79,18 @@ def test_a_leader_that_stops_leads_no_longer(states: list[str], expected: list[t
 
 
 def rule(journal: Journal) -> None:
-    journal.of_cluster(RuleChange, 1, rule_id="r", change="added", rule=RULE)
-    journal.of_client(Fault, 2, rule_id="r", action="close", **PRODUCE)
-    journal.of_client(Fault, 3, connection=-1, rule_id="r", action="close", **PRODUCE)
-    journal.of_cluster(RuleChange, 4, rule_id="r", change="ended", rule="")
+    journal.of_cluster(events.RuleChange, 1, rule_id="r", change="added", rule=RULE)
+    journal.of_client(events.Fault, 2, rule_id="r", action="close", **PRODUCE)
+    journal.of_client(events.Fault, 3, connection=-1, rule_id="r", action="close", **PRODUCE)
+    journal.of_cluster(events.RuleChange, 4, rule_id="r", change="ended", rule="")
 
 
 def limited(limit: dict[str, object]) -> Make:
     def make(journal: Journal) -> None:
         text = msgspec.json.encode({"action": "close", **limit}).decode()
-        journal.of_cluster(RuleChange, 1, rule_id="r", change="added", rule=text)
+        journal.of_cluster(events.RuleChange, 1, rule_id="r", change="added", rule=text)
         for at_ms in (2, 3):
-            journal.of_client(Fault, at_ms, rule_id="r", action="close", **PRODUCE)
+            journal.of_client(events.Fault, at_ms, rule_id="r", action="close", **PRODUCE)
 
     return make
 
@@ -124,7 +111,7 @@ def groups(journal: Journal) -> None:
 
 
 def commit(journal: Journal) -> None:
-    place = TopicPartition(topic="t", partition=0, offset=7)
+    place = events.TopicPartition(topic="t", partition=0, offset=7)
     journal.request("OffsetCommit", 1, 2, group_id="g", partitions=[place])
     journal.request("OffsetCommit", 3, 4, group_id="g", partitions=[place], errors=[25])
 
@@ -163,7 +150,7 @@ BARS = [
     ),
     (
         "a broker",
-        lambda journal: journal.of_cluster(BrokerState, 10, broker=1, state="stopped"),
+        lambda journal: journal.of_cluster(events.BrokerState, 10, broker=1, state="stopped"),
         [("broker-1", 0, 10, "running", "running", "state"), ("broker-1", 10, 100, "stopped", "stopped", "lost")],
     ),
 ]
@@ -195,11 +182,15 @@ MARKS = [
         lambda journal: journal.connection(1, 2),
         [("connection-1", "▸", "neutral"), ("connection-1", "◂", "lost")],
     ),
-    ("refused", of_client(ConnectionRefused, reason="limit", throttle_time_ms=0), [("connection-1", "⊘", "error")]),
+    (
+        "refused",
+        of_client(events.ConnectionRefused, reason="limit", throttle_time_ms=0),
+        [("connection-1", "⊘", "error")],
+    ),
     ("throttled", lambda journal: journal.throttle(1, 5), [("connection-1", "◷", "throttled")]),
     (
         "a shadow quota",
-        of_client(ShadowThrottle, quota="Produce", throttle_time_ms=5, **PRODUCE),
+        of_client(events.ShadowThrottle, quota="Produce", throttle_time_ms=5, **PRODUCE),
         [("connection-1", "◷", "neutral")],
     ),
     (
@@ -214,13 +205,13 @@ MARKS = [
             ("rule-r", "−", "neutral"),
         ],
     ),
-    ("a quota", of_cluster(QuotaChange, entity="client-id=a", quotas={}), [("quotas", "Q", "neutral")]),
+    ("a quota", of_cluster(events.QuotaChange, entity="client-id=a", quotas={}), [("quotas", "Q", "neutral")]),
     ("leaders", leader, [("partition-t-0", "★", "state"), ("partition-t-0", "★", "lost")]),
     ("a commit that succeeded", commit, [("group-g", "✓", "ok")]),
-    ("a step", of_cluster(ScenarioStep, problem="", **STEP), [("scenario-s", "§", "neutral")]),
-    ("a failed step", of_cluster(ScenarioStep, problem="no", **STEP), [("scenario-s", "§", "error")]),
-    ("an acquisition lock", of_cluster(AcquisitionTimeout, **LOCK), [("group-g", "!", "error")]),
-    ("a gap", of_cluster(Gap, lost=3), [("journal", "…", "lost")]),
+    ("a step", of_cluster(events.ScenarioStep, problem="", **STEP), [("scenario-s", "§", "neutral")]),
+    ("a failed step", of_cluster(events.ScenarioStep, problem="no", **STEP), [("scenario-s", "§", "error")]),
+    ("an acquisition lock", of_cluster(events.AcquisitionTimeout, **LOCK), [("group-g", "!", "error")]),
+    ("a gap", of_cluster(events.Gap, lost=3), [("journal", "…", "lost")]),
 ]
 
 
@@ -231,12 +222,12 @@ def test_marks(make: Make, expected: list[tuple[str, str, str]]) -> None:
 
 def test_every_kind_of_event_is_shown() -> None:
     found, _ = timeline(lambda journal: None)
-    assert set(found._of_types) == set(get_args(AnyEvent))
+    assert set(found._of_types) == set(get_args(events.AnyEvent))
 
 
 def test_a_rule_of_another_version_is_shown_as_it_is() -> None:
     text = '{"colour":"red"}'
-    found, _ = timeline(of_cluster(RuleChange, rule_id="r", change="added", rule=text))
+    found, _ = timeline(of_cluster(events.RuleChange, rule_id="r", change="added", rule=text))
     assert found.bars[0].text == text
 
 

@@ -26,14 +26,9 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.protocol.metadata import security
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import (
-    AccessControlEntryRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
 from sluice.protocol.metadata.settings import ClientQuotaRecord, FeatureLevelRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -169,7 +164,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
     (
         "an ACL is created",
         CreateAclsRequest(creations=[AclCreation(2, "t", 4, "User:alice", "*", 3, 3)]),
-        lambda broker: AccessControlEntryRecord(
+        lambda broker: security.AccessControlEntryRecord(
             id=next(acl_id for acl_id, acl in broker.cluster.acls.items() if acl.resource_name == "t"),
             resource_type=2,
             resource_name="t",
@@ -183,7 +178,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
     (
         "ACLs are deleted",
         DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
-        lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
+        lambda _: security.RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
     (
         "a SCRAM credential is created",
@@ -194,7 +189,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
                 )
             ]
         ),
-        lambda _: UserScramCredentialRecord(
+        lambda _: security.UserScramCredentialRecord(
             name="u",
             mechanism=1,
             salt=b"salt",
@@ -206,7 +201,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
     (
         "a SCRAM credential is deleted",
         api.AlterUserScramCredentialsRequest(deletions=[api.ScramCredentialDeletion(name="loser", mechanism=1)]),
-        lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
+        lambda _: security.RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
     (
         "a feature is disabled",

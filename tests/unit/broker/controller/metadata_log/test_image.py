@@ -9,16 +9,7 @@ from msgspec.structs import replace
 
 from sluice.broker.controller.metadata_log.image import InconsistentRecordError, MetadataImage
 from sluice.broker.controller.metadata_log.recovery import recover
-from sluice.protocol.metadata import RECORD_TYPES
-from sluice.protocol.metadata.brokers import (
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-    UnregisterControllerRecord,
-)
+from sluice.protocol.metadata import RECORD_TYPES, brokers, security
 from sluice.protocol.metadata.log import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -28,14 +19,6 @@ from sluice.protocol.metadata.log import (
     ZkMigrationStateRecord,
 )
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.metadata.security import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
 from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData, FeatureLevelRecord
 from sluice.protocol.metadata.topics import (
     ClearElrRecord,
@@ -50,10 +33,10 @@ from tests.unit.broker.controller.metadata_log.logs import partition, state, top
 T = topic_id(1)
 ALICE = [EntityData(entity_type="user", entity_name="alice")]
 APP = [EntityData(entity_type="client-id", entity_name="app"), *ALICE]
-BROKER = RegisterBrokerRecord(broker_id=1, broker_epoch=7, fenced=True, log_dirs=[T])
+BROKER = brokers.RegisterBrokerRecord(broker_id=1, broker_epoch=7, fenced=True, log_dirs=[T])
 TOPIC = topic(1)
-SCRAM = UserScramCredentialRecord(name="alice", mechanism=1, salt=b"salt", iterations=4096)
-ACL = AccessControlEntryRecord(id=T, principal="User:alice")
+SCRAM = security.UserScramCredentialRecord(name="alice", mechanism=1, salt=b"salt", iterations=4096)
+ACL = security.AccessControlEntryRecord(id=T, principal="User:alice")
 
 
 def image_of(records: Sequence[MetadataMessage]) -> MetadataImage:
@@ -79,8 +62,8 @@ def change(**fields: Any) -> PartitionChangeRecord:
     return PartitionChangeRecord(partition_id=0, topic_id=T, **fields)
 
 
-def broker_change(broker_epoch: int = 7, **fields: Any) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=broker_epoch, **fields)
+def broker_change(broker_epoch: int = 7, **fields: Any) -> brokers.BrokerRegistrationChangeRecord:
+    return brokers.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=broker_epoch, **fields)
 
 
 # Name, changes of the partition of topic 1, and the partition after them.
@@ -175,7 +158,7 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         [ProducerIdsRecord(broker_id=-1, next_producer_id=2000)],
     ),
     ("broker registered", [BROKER], [BROKER]),
-    ("broker unregistered", [BROKER, UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
+    ("broker unregistered", [BROKER, brokers.UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
     ("broker unfenced", [BROKER, broker_change(fenced=-1)], [replace(BROKER, fenced=False)]),
     (
         "controlled shutdown and changed log directories",
@@ -184,36 +167,36 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
     ),
     (
         "UnfenceBrokerRecord and FenceBrokerRecord",
-        [BROKER, UnfenceBrokerRecord(id=1, epoch=7), FenceBrokerRecord(id=1, epoch=7)],
+        [BROKER, brokers.UnfenceBrokerRecord(id=1, epoch=7), brokers.FenceBrokerRecord(id=1, epoch=7)],
         [BROKER],
     ),
     ("change for an earlier broker epoch is ignored", [BROKER, broker_change(6, fenced=-1)], [BROKER]),
     (
         "controllers registered and unregistered",
         [
-            RegisterControllerRecord(controller_id=1),
-            RegisterControllerRecord(controller_id=2),
-            UnregisterControllerRecord(controller_id=1),
+            brokers.RegisterControllerRecord(controller_id=1),
+            brokers.RegisterControllerRecord(controller_id=2),
+            brokers.UnregisterControllerRecord(controller_id=1),
         ],
-        [RegisterControllerRecord(controller_id=2)],
+        [brokers.RegisterControllerRecord(controller_id=2)],
     ),
     ("ACL created", [ACL], [ACL]),
-    ("ACL removed", [ACL, RemoveAccessControlEntryRecord(id=T)], []),
+    ("ACL removed", [ACL, security.RemoveAccessControlEntryRecord(id=T)], []),
     ("SCRAM credential set", [SCRAM], [SCRAM]),
     (
         "SCRAM credential removed for another mechanism",
-        [SCRAM, RemoveUserScramCredentialRecord(name="alice", mechanism=2)],
+        [SCRAM, security.RemoveUserScramCredentialRecord(name="alice", mechanism=2)],
         [SCRAM],
     ),
-    ("SCRAM credential removed", [SCRAM, RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
+    ("SCRAM credential removed", [SCRAM, security.RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
     (
         "delegation tokens created and removed",
         [
-            DelegationTokenRecord(token_id="a"),
-            DelegationTokenRecord(token_id="b"),
-            RemoveDelegationTokenRecord(token_id="a"),
+            security.DelegationTokenRecord(token_id="a"),
+            security.DelegationTokenRecord(token_id="b"),
+            security.RemoveDelegationTokenRecord(token_id="a"),
         ],
-        [DelegationTokenRecord(token_id="b")],
+        [security.DelegationTokenRecord(token_id="b")],
     ),
     ("records without effect", [NoOpRecord(), ZkMigrationStateRecord(zk_migration_state=2)], []),
     ("committed transaction is applied", [BeginTransactionRecord(), *TOPIC, EndTransactionRecord()], TOPIC),
@@ -246,7 +229,7 @@ INCONSISTENT = {
         "unknown partition topic-1-0",
     ),
     "removal of an unknown topic": ([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}"),
-    "removal of an unknown ACL": ([RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}"),
+    "removal of an unknown ACL": ([security.RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}"),
 }
 
 

@@ -19,17 +19,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
-from tests.support.groups import (
-    REBALANCE_MS,
-    SESSION_MS,
-    Member,
-    classic_group,
-    commit_request,
-    fetch_request,
-    fetched,
-    settled_group,
-    subscription,
-)
+from tests.support import groups
 from tests.support.records import fetch
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
@@ -65,14 +55,14 @@ def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, i
 def offsets(broker: VirtualBroker, *topics: str) -> list[str]:
     """Return the topics for whose partition 0 the group has an offset."""
     client = broker.client()
-    committed = [fetched(client.call(fetch_request(topic=topic), 9)) for topic in topics]
+    committed = [groups.fetched(client.call(groups.fetch_request(topic=topic), 9)) for topic in topics]
     return [topic for topic, one in zip(topics, committed, strict=True) if one[topic, 0][0] >= 0]
 
 
-def stay(member: Member, minutes: int) -> None:
+def stay(member: groups.Member, minutes: int) -> None:
     """Send heartbeats until this many minutes after the broker's start."""
     while member.client.broker.now_ms < minutes * MINUTE_MS:
-        member.client.broker.advance(SESSION_MS / 2)
+        member.client.broker.advance(groups.SESSION_MS / 2)
         member.heartbeat()
 
 
@@ -80,9 +70,9 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
     broker = broker_with_topic(*RETENTION)
     broker.topic("u")
     client = broker.client()
-    client.call(commit_request(), 9)
+    client.call(groups.commit_request(), 9)
     broker.advance(MINUTE_MS)
-    client.call(commit_request(topic="u"), 9)
+    client.call(groups.commit_request(topic="u"), 9)
     broker.advance(MINUTE_MS - 1)
     assert offsets(broker, "t", "u") == ["t", "u"]
     broker.advance(1)
@@ -97,7 +87,7 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
 @pytest.mark.parametrize("version", [2, 4])
 def test_commit_may_set_the_retention_time(version: int) -> None:
     broker = broker_with_topic("offsets.retention.check.interval.ms=1000")
-    broker.client().call(commit_request(retention_time_ms=5_000), version)
+    broker.client().call(groups.commit_request(retention_time_ms=5_000), version)
     [(_, value_version, value)] = written(broker)
     assert (value_version, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
     broker.advance(4_999)
@@ -108,7 +98,7 @@ def test_commit_may_set_the_retention_time(version: int) -> None:
 
 def test_retention_starts_when_the_last_member_leaves() -> None:
     broker = broker_with_topic(*RETENTION)
-    (member,) = settled_group(broker, 1)
+    (member,) = groups.settled_group(broker, 1)
     member.commit()
     stay(member, 5)
     assert offsets(broker, "t") == ["t"]
@@ -123,9 +113,9 @@ def test_retention_starts_when_the_last_member_leaves() -> None:
 def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
     broker = broker_with_topic(*RETENTION)
     broker.topic("u")
-    (member,) = settled_group(broker, 1)  # subscribed to t
+    (member,) = groups.settled_group(broker, 1)  # subscribed to t
     for topic in ("t", "u"):
-        request = commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
+        request = groups.commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
         member.client.call(request, 9)
     stay(member, 4)
     assert offsets(broker, "t", "u") == ["t"]
@@ -134,9 +124,9 @@ def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
 
 def test_offsets_do_not_expire_if_the_subscription_is_unreadable() -> None:
     broker = broker_with_topic(*RETENTION)
-    (member,) = settled_group(broker, 1)
+    (member,) = groups.settled_group(broker, 1)
     member.commit()
-    classic_group(broker).protocol_type = "connect"
+    groups.classic_group(broker).protocol_type = "connect"
     stay(member, 4)
     assert offsets(broker, "t") == ["t"]
 
@@ -148,8 +138,8 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
     broker.topic("t")
     broker.topic("u")
     client = broker.client()
-    client.call(commit_request(), 9)
-    client.call(commit_request(topic="u"), 9)
+    client.call(groups.commit_request(), 9)
+    client.call(groups.commit_request(topic="u"), 9)
     client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert offsets(broker, "t", "u") == ["u"]
     key, _, value = written(broker)[-1]
@@ -160,7 +150,7 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
 
 
 def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> None:
-    broker.client().call(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
+    broker.client().call(groups.commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
     value = OffsetCommitValue(
         offset=5, leader_epoch=3, metadata="m", commit_timestamp=WALL_START_MS, topic_id=topic.topic_id
     )
@@ -168,12 +158,12 @@ def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> 
 
 
 def test_offset_commit_version_1_sets_the_commit_timestamp(topic: Topic, broker: VirtualBroker) -> None:
-    broker.client().call(commit_request(commit_timestamp=1234), 1)
+    broker.client().call(groups.commit_request(commit_timestamp=1234), 1)
     assert written(broker)[0][2].commit_timestamp == 1234
 
 
 def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -> None:
-    member = Member(broker, instance_id="i", client_id="client")
+    member = groups.Member(broker, instance_id="i", client_id="client")
     member.send_join()
     broker.advance(3_000)
     member.joined()
@@ -186,9 +176,9 @@ def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -
         group_instance_id="i",
         client_id="client",
         client_host="/127.0.0.1",
-        rebalance_timeout=REBALANCE_MS,
-        session_timeout=SESSION_MS,
-        subscription=subscription("t"),
+        rebalance_timeout=groups.REBALANCE_MS,
+        session_timeout=groups.SESSION_MS,
+        subscription=groups.subscription("t"),
         assignment=b"mine",
     )
     joined_ms = WALL_START_MS + 3_000
@@ -207,7 +197,7 @@ def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -
 
 def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
     broker.topic("t", partitions=2).topic_id = bytes(range(16))
-    broker.client().call(commit_request(5, partition=1), 9)
+    broker.client().call(groups.commit_request(5, partition=1), 9)
     log = broker.broker.groups.log.partition_of("group").log
     [record] = iter_records(log.read(0, 1 << 20, 1, min_one_batch=True).parts[0])
     # Type 1; "group", "t", 1.
@@ -223,13 +213,13 @@ def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
 
 def test_record_written_by_a_timer_completes_a_pending_fetch() -> None:
     broker = broker_with_topic(*RETENTION)
-    (member,) = settled_group(broker, 1)
+    (member,) = groups.settled_group(broker, 1)
     partition = broker.broker.groups.log.partition_of("group")
     end = partition.log.log_end_offset
     request = fetch(end, topic="__consumer_offsets", partition=partition.index, max_wait_ms=60_000)
     reader = broker.client()
     reader.send(request, 12)
     assert reader.responses == []
-    broker.advance(SESSION_MS)  # the session expires and the group becomes empty
+    broker.advance(groups.SESSION_MS)  # the session expires and the group becomes empty
     assert [response.at_ms for response in reader.responses] == [broker.now_ms]
     assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -5,14 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.broker.faults.actions.connections import (
-    Bandwidth,
-    DropIdle,
-    RefuseConnections,
-    SilentConnections,
-    StallSasl,
-    StallTls,
-)
+from sluice.broker.faults.actions import connections
 from sluice.broker.faults.rule import Rule
 from sluice.journal_events import ConnectionClosed
 from sluice.journal_events import Fault as FaultEvent
@@ -66,7 +59,7 @@ def test_closed_port_accepts_no_connection_until_the_rule_ends(broker: VirtualBr
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
 def test_connections_are_closed_as_the_schedule_specifies(broker: VirtualBroker, how: str) -> None:
-    fault = add(broker, Rule(RefuseConnections(how), id="no", schedule="1 fail, 1 pass, repeat"))  # type: ignore[arg-type]  # a valid literal
+    fault = add(broker, Rule(connections.RefuseConnections(how), id="no", schedule="1 fail, 1 pass, repeat"))  # type: ignore[arg-type]  # a valid literal
     clients = [broker.client() for _ in range(4)]
     broker.settle()
     assert [client.is_open for client in clients] == [False, True, False, True]
@@ -82,7 +75,7 @@ def test_connections_are_closed_as_the_schedule_specifies(broker: VirtualBroker,
 @pytest.mark.parametrize("how", ["rst", "fin"])
 def test_tls_clients_are_refused_before_their_handshake(how: str) -> None:
     broker = VirtualBroker(JOURNAL, *TLS)
-    fault = add(broker, Rule(RefuseConnections(how), times=1))  # type: ignore[arg-type]  # a valid literal
+    fault = add(broker, Rule(connections.RefuseConnections(how), times=1))  # type: ignore[arg-type]  # a valid literal
     refused = TlsClient(broker, CERTIFICATES.client_context())
     broker.settle()
     assert (refused.closed_at_ms, refused.transport.writes, fault.hits) == (broker.now_ms, [], 1)
@@ -129,12 +122,12 @@ def test_only_the_named_listener_refuses() -> None:
         (Rule("stall-sasl"), "fault.action: expected a listener that uses SASL; PLAINTEXT uses PLAINTEXT"),
         (Rule("bandwidth"), "fault.action: expected in_bytes_per_s, out_bytes_per_s or both"),
         (
-            Rule(Bandwidth(in_bytes_per_s=0)),
+            Rule(connections.Bandwidth(in_bytes_per_s=0)),
             "fault.action.in_bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0",
         ),
-        (Rule(Bandwidth(out_bytes_per_s="fast")), "fault.action.out_bytes_per_s: expected 50k, "),
+        (Rule(connections.Bandwidth(out_bytes_per_s="fast")), "fault.action.out_bytes_per_s: expected 50k, "),
         (Rule("drop-idle"), "fault.action: drop-idle requires fields: idle missing"),
-        (Rule(DropIdle(0)), "fault.action.idle: expected more than 0, got 0"),
+        (Rule(connections.DropIdle(0)), "fault.action.idle: expected more than 0, got 0"),
     ],
     ids=lambda value: value.action if isinstance(value, Rule) and isinstance(value.action, str) else "",
 )
@@ -185,8 +178,8 @@ def test_stalled_tls_handshake_continues_when_the_rule_ends(kind: str) -> None:
 
 
 def test_connection_action_names() -> None:
-    assert StallTls().kind == "stall-tls"
-    assert SilentConnections().kind == "silent-connections"
+    assert connections.StallTls().kind == "stall-tls"
+    assert connections.SilentConnections().kind == "silent-connections"
 
 
 def test_stalled_sasl_exchange_continues_when_the_rule_ends() -> None:
@@ -207,7 +200,7 @@ def test_stalled_sasl_exchange_continues_when_the_rule_ends() -> None:
 
 def test_sasl_handshake_can_be_stalled() -> None:
     broker = VirtualBroker(*SASL)
-    fault = add(broker, Rule(StallSasl("handshake")))
+    fault = add(broker, Rule(connections.StallSasl("handshake")))
     client = broker.client()
     assert is_answered(client)
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
@@ -249,7 +242,7 @@ def test_client_that_disconnects_while_stalled_is_removed() -> None:
 def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) -> None:
     before = broker.client()
     before.call(produce_of(50_000, 9, "client"), 9)
-    fault = add(broker, Rule(Bandwidth(out_bytes_per_s="10k")))
+    fault = add(broker, Rule(connections.Bandwidth(out_bytes_per_s="10k")))
     after = broker.client()
     began_ms = broker.now_ms
     for client in (before, after):
@@ -265,7 +258,7 @@ def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) ->
 def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: VirtualBroker) -> None:
     existing = broker.client("slow-1")
     assert is_answered(existing)
-    fault = add(broker, Rule(Bandwidth(in_bytes_per_s=RATE), client_id="slow-*"))
+    fault = add(broker, Rule(connections.Bandwidth(in_bytes_per_s=RATE), client_id="slow-*"))
     slow, fast = broker.client("slow-2"), broker.client("fast")
     assert [is_answered(slow), is_answered(fast)] == [True, True]
     assert fault.hits == 2
@@ -278,7 +271,7 @@ def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: V
 
 
 def test_bandwidth_can_start_at_a_connection_age(broker: VirtualBroker) -> None:
-    fault = add(broker, Rule(Bandwidth(in_bytes_per_s=100), connection_older_than="1s"))
+    fault = add(broker, Rule(connections.Bandwidth(in_bytes_per_s=100), connection_older_than="1s"))
     client = broker.client()
     assert is_answered(client)
     broker.advance(1_001)
@@ -291,7 +284,7 @@ def test_bandwidth_can_start_at_a_connection_age(broker: VirtualBroker) -> None:
 
 def test_bandwidth_for_a_principal_starts_after_authentication() -> None:
     broker = VirtualBroker(*SASL)
-    fault = add(broker, Rule(Bandwidth(in_bytes_per_s=RATE), principal="User:alice"))
+    fault = add(broker, Rule(connections.Bandwidth(in_bytes_per_s=RATE), principal="User:alice"))
     logged_in(broker, "bob")
     assert fault.hits == 0
     logged_in(broker, "alice")
@@ -299,7 +292,7 @@ def test_bandwidth_for_a_principal_starts_after_authentication() -> None:
 
 
 def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(client: Client, broker: VirtualBroker) -> None:
-    slow, slower = (add(broker, Rule(Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
+    slow, slower = (add(broker, Rule(connections.Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
     client.send(produce_of(10_000, 9, "client"), 9)
     broker.advance(2_000)
     assert not client.responses
@@ -315,7 +308,7 @@ def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(client: C
 
 def test_idle_connection_is_dropped_and_counted(broker: VirtualBroker) -> None:
     idle, busy = broker.client(), broker.client()
-    fault = add(broker, Rule(DropIdle("2s"), id="nat"))
+    fault = add(broker, Rule(connections.DropIdle("2s"), id="nat"))
     for _ in range(4):
         broker.advance(1_000)
         assert is_answered(busy)
@@ -327,7 +320,7 @@ def test_idle_connection_is_dropped_and_counted(broker: VirtualBroker) -> None:
 
 def test_dropped_connection_stays_dropped_after_the_rule_ends(broker: VirtualBroker) -> None:
     dropped = broker.client()
-    fault = add(broker, Rule(DropIdle("2s")))
+    fault = add(broker, Rule(connections.DropIdle("2s")))
     broker.advance(1_500)
     kept = broker.client()
     broker.advance(1_000)
@@ -337,7 +330,7 @@ def test_dropped_connection_stays_dropped_after_the_rule_ends(broker: VirtualBro
 
 
 def test_new_connection_is_answered_after_an_idle_one_was_dropped(broker: VirtualBroker) -> None:
-    add(broker, Rule(DropIdle("2s")))
+    add(broker, Rule(connections.DropIdle("2s")))
     broker.client()
     broker.advance(2_000)
     assert is_answered(broker.client())

@@ -4,34 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.log.disk.text_files import (
-    UnreadableFileError,
-    overwrite_checkpoint,
-    read_checkpoint,
-    read_offsets,
-    write_checkpoint,
-    write_offsets,
-)
+from sluice.broker.log.disk import text_files
 
 
 def test_offset_checkpoint_equals_kafkas_format(tmp_path: Path) -> None:
     path = str(tmp_path / "checkpoint")
-    write_offsets(path, {"orders-0": 5, "a-b.c-12": 0})
+    text_files.write_offsets(path, {"orders-0": 5, "a-b.c-12": 0})
     assert Path(path).read_text() == "0\n2\norders 0 5\na-b.c 12 0\n"
-    assert read_offsets(path) == {"orders-0": 5, "a-b.c-12": 0}
+    assert text_files.read_offsets(path) == {"orders-0": 5, "a-b.c-12": 0}
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
 
 
 def test_checkpoint_can_become_shorter(tmp_path: Path) -> None:
     path = str(tmp_path / "checkpoint")
-    write_checkpoint(path, ["1 100", "2 200"])
-    overwrite_checkpoint(path, ["3 7"])
-    assert read_checkpoint(path) == [["3", "7"]]
+    text_files.write_checkpoint(path, ["1 100", "2 200"])
+    text_files.overwrite_checkpoint(path, ["3 7"])
+    assert text_files.read_checkpoint(path) == [["3", "7"]]
     assert Path(path).read_text() == "0\n1\n3 7\n"
 
 
 def test_missing_checkpoint_is_empty(tmp_path: Path) -> None:
-    assert read_offsets(str(tmp_path / "no")) == {}
+    assert text_files.read_offsets(str(tmp_path / "no")) == {}
 
 
 UNREADABLE = {
@@ -47,6 +40,6 @@ UNREADABLE = {
 def test_unreadable_checkpoint_raises_the_reason(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "checkpoint"
     path.write_text(content)
-    with pytest.raises(UnreadableFileError) as raised:
-        read_offsets(str(path))
+    with pytest.raises(text_files.UnreadableFileError) as raised:
+        text_files.read_offsets(str(path))
     assert str(raised.value) == f"{path}: {message}"

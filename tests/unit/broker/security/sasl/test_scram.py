@@ -4,17 +4,12 @@ from base64 import b64decode, b64encode
 
 import pytest
 
+from sluice.broker.security.sasl import scram_credentials
 from sluice.broker.security.sasl.mechanism import SaslAuthenticationError, SaslError
 from sluice.broker.security.sasl.scram import ScramServerMechanism
-from sluice.broker.security.sasl.scram_credentials import (
-    ScramCredential,
-    ScramCredentials,
-    ScramMechanism,
-    credential_of,
-)
 from tests.support.sasl import ScramClient
 
-SHA_256, SHA_512 = ScramMechanism
+SHA_256, SHA_512 = scram_credentials.ScramMechanism
 PASSWORDS = {"alice": "alice-secret", "a,b=c": "x"}
 # RFC 7677, section 3.
 RFC_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -35,13 +30,13 @@ def new_nonce() -> str:
     return "3rfcNHYJY1ZVvWVs7j"
 
 
-def mechanism(kind: ScramMechanism = SHA_256) -> ScramServerMechanism:
-    return ScramServerMechanism(kind, ScramCredentials(PASSWORDS, random_bytes), new_nonce)
+def mechanism(kind: scram_credentials.ScramMechanism = SHA_256) -> ScramServerMechanism:
+    return ScramServerMechanism(kind, scram_credentials.ScramCredentials(PASSWORDS, random_bytes), new_nonce)
 
 
 def test_example_of_rfc_7677_matches_exactly() -> None:
-    credentials = ScramCredentials({}, random_bytes)
-    credentials.put("user", SHA_256, credential_of(SHA_256, "pencil", RFC_SALT, 4096))
+    credentials = scram_credentials.ScramCredentials({}, random_bytes)
+    credentials.put("user", SHA_256, scram_credentials.credential_of(SHA_256, "pencil", RFC_SALT, 4096))
     server = ScramServerMechanism(SHA_256, credentials, lambda: RFC_NONCE)
     assert server.evaluate(RFC_FIRST) == RFC_SERVER_FIRST
     assert server.evaluate(RFC_FINAL) == RFC_SERVER_FINAL
@@ -49,8 +44,8 @@ def test_example_of_rfc_7677_matches_exactly() -> None:
 
 
 @pytest.mark.parametrize("user", list(PASSWORDS), ids=["plain name", "name with = and ,"])
-@pytest.mark.parametrize("kind", ScramMechanism, ids=lambda kind: kind.sasl_name)
-def test_valid_password_is_accepted(kind: ScramMechanism, user: str) -> None:
+@pytest.mark.parametrize("kind", scram_credentials.ScramMechanism, ids=lambda kind: kind.sasl_name)
+def test_valid_password_is_accepted(kind: scram_credentials.ScramMechanism, user: str) -> None:
     client, server = ScramClient(kind.hash_name, user, PASSWORDS[user]), mechanism(kind)
     assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
     assert server.user == user
@@ -85,8 +80,8 @@ def test_other_authorization_id_is_rejected() -> None:
 
 
 def test_too_few_iterations_are_rejected() -> None:
-    credentials = ScramCredentials({}, random_bytes)
-    credentials.put("alice", SHA_512, ScramCredential(b"salt", b"k", b"k", 4095))
+    credentials = scram_credentials.ScramCredentials({}, random_bytes)
+    credentials.put("alice", SHA_512, scram_credentials.ScramCredential(b"salt", b"k", b"k", 4095))
     with pytest.raises(SaslError, match="Iterations 4095 is less than the minimum 4096 for SCRAM-SHA-512"):
         ScramServerMechanism(SHA_512, credentials, new_nonce).evaluate(b"n,,n=alice,r=abc")
 

@@ -6,41 +6,28 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sluice import Broker
+from sluice.client import admin as api
 from sluice.client import errors
-from sluice.client.admin import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    AdminClient,
-    Alteration,
-    AlterOperation,
-    ConfigResource,
-    NewTopic,
-    OffsetAndMetadata,
-    ResourceType,
-    TopicPartition,
-    quota_entity,
-)
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-TOPIC = ConfigResource(ResourceType.TOPIC, "t")
+T0, T1 = api.TopicPartition("t", 0), api.TopicPartition("t", 1)
+TOPIC = api.ConfigResource(api.ResourceType.TOPIC, "t")
 
 
 @asynccontextmanager
-async def cluster(*, brokers: int = 1, **config: str) -> AsyncIterator[tuple[AdminClient, Broker]]:
+async def cluster(*, brokers: int = 1, **config: str) -> AsyncIterator[tuple[api.AdminClient, Broker]]:
     """Start brokers with an admin client; config names have underscores in place of dots."""
     dotted = {name.replace("_", "."): value for name, value in config.items()}
     async with (
         Broker(brokers=brokers, config=dotted) as broker,
-        AdminClient({"bootstrap.servers": broker.bootstrap}) as admin,
+        api.AdminClient({"bootstrap.servers": broker.bootstrap}) as admin,
     ):
         yield admin, broker
 
 
 def test_invalid_config_is_rejected_before_connecting() -> None:
     with pytest.raises(Exception, match=r"admin: linger\.ms: no such property"):
-        AdminClient({"bootstrap.servers": "a:9092", "linger.ms": 5})
+        api.AdminClient({"bootstrap.servers": "a:9092", "linger.ms": 5})
 
 
 async def test_describe_cluster() -> None:
@@ -53,12 +40,16 @@ async def test_describe_cluster() -> None:
 async def test_create_describe_and_delete_topics() -> None:
     async with cluster(brokers=2) as (admin, _):
         created = await admin.create_topics(
-            [NewTopic("t", 2, 1, {"retention.ms": "1000"}), NewTopic("u", assignments={0: [2, 1]}), NewTopic("no way")]
+            [
+                api.NewTopic("t", 2, 1, {"retention.ms": "1000"}),
+                api.NewTopic("u", assignments={0: [2, 1]}),
+                api.NewTopic("no way"),
+            ]
         )
         assert created["t"].num_partitions == 2
         assert list(created.errors()) == ["no way"]
         assert isinstance(created.errors()["no way"], errors.InvalidTopicException)
-        (await admin.create_topics([NewTopic("v", 1, 1)], validate_only=True)).all()
+        (await admin.create_topics([api.NewTopic("v", 1, 1)], validate_only=True)).all()
         assert sorted(await admin.list_topics()) == ["t", "u"]
         described = await admin.describe_topics(["u", "t", "nowhere"])
         assert [partition.replica_nodes for partition in described["u"].partitions] == [[2, 1]]
@@ -75,7 +66,7 @@ async def test_create_describe_and_delete_topics() -> None:
 
 async def test_topics_are_described_in_pages() -> None:
     async with cluster(max_request_partition_size_limit="2") as (admin, _):
-        (await admin.create_topics([NewTopic("t", 5, 1), NewTopic("u", 3, 1)])).all()
+        (await admin.create_topics([api.NewTopic("t", 5, 1), api.NewTopic("u", 3, 1)])).all()
         described = (await admin.describe_topics(["t", "u"])).all()
         counts = {name: len(topic.partitions) for name, topic in described.items()}
         assert counts == {"t": 5, "u": 3}
@@ -83,7 +74,7 @@ async def test_topics_are_described_in_pages() -> None:
 
 async def test_old_brokers_describe_topics_through_metadata() -> None:
     async with cluster(sluice_kafka_release="kafka-2.8") as (admin, _):
-        (await admin.create_topics([NewTopic("t", 2, 1)])).all()
+        (await admin.create_topics([api.NewTopic("t", 2, 1)])).all()
         described = await admin.describe_topics(["t", "nowhere"])
         assert len(described["t"].partitions) == 2
         assert list(described.errors()) == ["nowhere"]
@@ -92,10 +83,10 @@ async def test_old_brokers_describe_topics_through_metadata() -> None:
 
 async def test_offsets_and_deleted_records() -> None:
     async with cluster(brokers=2) as (admin, _):
-        (await admin.create_topics([NewTopic("t", assignments={0: [1, 2], 1: [2, 1]})])).all()
-        offsets = await admin.list_offsets({T0: LATEST, T1: EARLIEST})
+        (await admin.create_topics([api.NewTopic("t", assignments={0: [1, 2], 1: [2, 1]})])).all()
+        offsets = await admin.list_offsets({T0: api.LATEST, T1: api.EARLIEST})
         assert [offsets[partition].offset for partition in (T0, T1)] == [0, 0]
-        assert (await admin.list_offsets({T0: MAX_TIMESTAMP}, read_committed=True))[T0].offset == -1
+        assert (await admin.list_offsets({T0: api.MAX_TIMESTAMP}, read_committed=True))[T0].offset == -1
         assert (await admin.delete_records({T0: -1, T1: 0})).all() == {T0: 0, T1: 0}
         outcomes = await admin.delete_records({T0: 5})
         assert isinstance(outcomes.errors()[T0], errors.OffsetOutOfRangeException)
@@ -103,17 +94,17 @@ async def test_offsets_and_deleted_records() -> None:
 
 async def test_describe_and_alter_configs() -> None:
     async with cluster(brokers=2) as (admin, _):
-        (await admin.create_topics([NewTopic("t", 1, 1)])).all()
-        broker = ConfigResource(ResourceType.BROKER, "2")
-        nowhere = ConfigResource(ResourceType.TOPIC, "nowhere")
+        (await admin.create_topics([api.NewTopic("t", 1, 1)])).all()
+        broker = api.ConfigResource(api.ResourceType.BROKER, "2")
+        nowhere = api.ConfigResource(api.ResourceType.TOPIC, "nowhere")
         changed = await admin.incremental_alter_configs(
             {
                 TOPIC: [
-                    Alteration("retention.ms", "5000"),
-                    Alteration("cleanup.policy", "compact", AlterOperation.APPEND),
+                    api.Alteration("retention.ms", "5000"),
+                    api.Alteration("cleanup.policy", "compact", api.AlterOperation.APPEND),
                 ],
-                broker: [Alteration("log.retention.ms", "7000")],
-                nowhere: [Alteration("retention.ms", "5000")],
+                broker: [api.Alteration("log.retention.ms", "7000")],
+                nowhere: [api.Alteration("retention.ms", "5000")],
             }
         )
         assert list(changed.errors()) == [nowhere]
@@ -121,13 +112,15 @@ async def test_describe_and_alter_configs() -> None:
         values = {config.name: config.value for config in described[TOPIC]}
         assert (values["retention.ms"], values["cleanup.policy"]) == ("5000", "delete,compact")
         assert {config.name: config.value for config in described[broker]}["log.retention.ms"] == "7000"
-        (await admin.incremental_alter_configs({TOPIC: [Alteration("retention.ms", "1")]}, validate_only=True)).all()
+        (
+            await admin.incremental_alter_configs({TOPIC: [api.Alteration("retention.ms", "1")]}, validate_only=True)
+        ).all()
 
 
 async def test_consumer_group_offsets() -> None:
     async with cluster(brokers=2) as (admin, _):
-        (await admin.create_topics([NewTopic("t", 2, 1)])).all()
-        committed = OffsetAndMetadata(7, "seven")
+        (await admin.create_topics([api.NewTopic("t", 2, 1)])).all()
+        committed = api.OffsetAndMetadata(7, "seven")
         (await admin.alter_consumer_group_offsets("g", {T0: committed})).all()
         assert await admin.list_consumer_group_offsets("g") == {T0: committed}
         some = await admin.list_consumer_group_offsets("g", [T0, T1], require_stable=True)
@@ -142,8 +135,8 @@ async def test_consumer_group_offsets() -> None:
 
 async def test_old_brokers_accept_one_group_per_request() -> None:
     async with cluster(sluice_kafka_release="kafka-2.8") as (admin, _):
-        (await admin.create_topics([NewTopic("t", 2, 1)])).all()
-        committed = OffsetAndMetadata(7, "seven")
+        (await admin.create_topics([api.NewTopic("t", 2, 1)])).all()
+        committed = api.OffsetAndMetadata(7, "seven")
         (await admin.alter_consumer_group_offsets("g", {T0: committed})).all()
         assert await admin.list_consumer_group_offsets("g", [T0, T1]) == {T0: committed, T1: None}
         assert await admin.list_consumer_group_offsets("g") == {T0: committed}
@@ -151,7 +144,7 @@ async def test_old_brokers_accept_one_group_per_request() -> None:
 
 async def test_quotas() -> None:
     async with cluster() as (admin, _):
-        alice, everyone = quota_entity(user="alice", client_id="shop"), quota_entity(client_id=None)
+        alice, everyone = api.quota_entity(user="alice", client_id="shop"), api.quota_entity(client_id=None)
         limits = {"producer_byte_rate": 1000.0}
         (await admin.alter_client_quotas({alice: limits, everyone: limits})).all()
         (await admin.alter_client_quotas({alice: {"producer_byte_rate": 5.0}}, validate_only=True)).all()

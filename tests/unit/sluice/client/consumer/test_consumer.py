@@ -11,15 +11,8 @@ from sluice import Broker
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.records import CorruptRecords
 from sluice.broker.faults.actions.throttle import Throttle
+from sluice.client import consumer as api
 from sluice.client import errors
-from sluice.client.consumer import (
-    Consumer,
-    LogTruncationError,
-    NoOffsetForPartitionError,
-    NoSubscriptionError,
-    OffsetAndMetadata,
-    OffsetOutOfRangeError,
-)
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
 from tests.support.consuming import P0, TOPIC, Reading, gaps, reading
@@ -163,12 +156,12 @@ class TestPositions:
     async def test_without_a_reset_policy_a_seek_is_required(self) -> None:
         async with reading({"auto.offset.reset": "none"}) as stage:
             await produce_and_assign(stage, 3)
-            with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek first$"):
+            with pytest.raises(api.NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek first$"):
                 await stage.consumer.poll(1000)
             stage.consumer.seek(P0, 1)
             assert await stage.read(2) == numbers(2, 1)
             stage.consumer.seek(P0, 99)
-            with pytest.raises(OffsetOutOfRangeError, match=r"auto.offset.reset=none: t-0 at 99$") as raised:
+            with pytest.raises(api.OffsetOutOfRangeError, match=r"auto.offset.reset=none: t-0 at 99$") as raised:
                 await stage.consumer.poll(1000)
             assert raised.value.offsets == {P0: 99}
 
@@ -184,7 +177,7 @@ class TestPositions:
             assert await stage.read(10) == numbers(10)
             stage.consumer.seek(P0, 7)
             assert await stage.read(3) == numbers(3, 7)
-            stage.consumer.seek(P0, OffsetAndMetadata(8, "", 0))
+            stage.consumer.seek(P0, api.OffsetAndMetadata(8, "", 0))
             assert await stage.read(2) == numbers(2, 8)
             stage.consumer.seek_to_beginning([P0])
             assert await stage.read(10) == numbers(10)
@@ -194,9 +187,9 @@ class TestPositions:
 
     async def test_unassigned_partition_has_no_position(self) -> None:
         async with reading() as stage:
-            with pytest.raises(NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
+            with pytest.raises(api.NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
                 stage.consumer.seek(P0, 1)
-            with pytest.raises(NoSubscriptionError, match=r"^nothing to read; subscribe to topics, or assign"):
+            with pytest.raises(api.NoSubscriptionError, match=r"^nothing to read; subscribe to topics, or assign"):
                 await stage.consumer.poll(0)
 
 
@@ -233,14 +226,14 @@ class TestLeaders:
             stage.consumer.seek(P0, 0)
             await stage.read(3)
             # A position beyond the log end, as after an unclean election.
-            stage.consumer.seek(P0, OffsetAndMetadata(7, "", 0))
+            stage.consumer.seek(P0, api.OffsetAndMetadata(7, "", 0))
             await cluster.move_leader(TOPIC, 0, 3 - leader)
             await stage.produce(b"other")
             if policy == "none":
-                with pytest.raises(LogTruncationError, match=r"t-0 at 7$") as raised:
+                with pytest.raises(api.LogTruncationError, match=r"t-0 at 7$") as raised:
                     await stage.read(1)
                 (one,) = raised.value.truncations
-                assert one.divergent == OffsetAndMetadata(3, "", 0)
+                assert one.divergent == api.OffsetAndMetadata(3, "", 0)
             else:
                 assert await stage.read(1) == [b"other"]
 
@@ -290,7 +283,7 @@ class TestQuestions:
 
 async def test_closed_consumer_raises() -> None:
     async with Broker() as broker:
-        async with Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:
+        async with api.Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:
             consumer.assign([P0])
             waiting = asyncio.ensure_future(consumer.poll(60_000))
             await asyncio.sleep(1)

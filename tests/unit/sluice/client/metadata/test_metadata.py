@@ -9,12 +9,7 @@ from sluice.client.errors import ApiException, KafkaException
 from sluice.client.metadata.cluster import Cluster, LeaderAndEpoch, Node, TopicPartition
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.producer.metadata import ProducerMetadata
-from sluice.protocol.apis.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from sluice.protocol.apis import metadata as api
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import Middle
 
@@ -43,20 +38,20 @@ def topic(
     topic_id: bytes = ID,
     error: int = 0,
     partition_error: int = 0,
-) -> MetadataResponseTopic:
-    partition = MetadataResponsePartition(
+) -> api.MetadataResponseTopic:
+    partition = api.MetadataResponsePartition(
         partition_index=0, leader_id=leader, leader_epoch=epoch, error_code=partition_error, replica_nodes=[1, 2]
     )
     partitions = [] if error else [partition]
-    return MetadataResponseTopic(name=name, topic_id=topic_id, error_code=error, partitions=partitions)
+    return api.MetadataResponseTopic(name=name, topic_id=topic_id, error_code=error, partitions=partitions)
 
 
-def response(*topics: MetadataResponseTopic) -> MetadataResponse:
-    brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port) for node in NODES.values()]
-    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=list(topics))
+def response(*topics: api.MetadataResponseTopic) -> api.MetadataResponse:
+    brokers = [api.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port) for node in NODES.values()]
+    return api.MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=list(topics))
 
 
-def update(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, version: int = LATEST) -> None:
+def update(metadata: Metadata, now_ms: float, *topics: api.MetadataResponseTopic, version: int = LATEST) -> None:
     metadata.update(metadata.next_request(now_ms), response(*topics), version, now_ms)
 
 
@@ -104,7 +99,7 @@ class TestWhen:
             pytest.param(topic("u"), id="a new partition"),
         ],
     )
-    def test_news_reset_the_backoff(self, metadata: Metadata, news: MetadataResponseTopic) -> None:
+    def test_news_reset_the_backoff(self, metadata: Metadata, news: api.MetadataResponseTopic) -> None:
         for _ in range(4):
             update(metadata, 0.0, topic())
         update(metadata, 0.0, news)
@@ -147,7 +142,7 @@ class TestLeaders:
         ],
     )
     def test_leader_is_updated_by_epoch(
-        self, metadata: Metadata, topic_metadata: MetadataResponseTopic, expected: LeaderAndEpoch
+        self, metadata: Metadata, topic_metadata: api.MetadataResponseTopic, expected: LeaderAndEpoch
     ) -> None:
         update(metadata, 0.0, topic(epoch=5))
         update(metadata, 0.0, topic_metadata)
@@ -197,7 +192,7 @@ class TestErrors:
         ],
     )
     def test_retriable_error_requests_an_update(
-        self, metadata: Metadata, topic_metadata: MetadataResponseTopic
+        self, metadata: Metadata, topic_metadata: api.MetadataResponseTopic
     ) -> None:
         update(metadata, 0.0, topic_metadata)
         assert metadata.update_requested

@@ -17,15 +17,8 @@ from sluice.client.producer.record_accumulator import AccumulatorSettings, Recor
 from sluice.client.producer.sender import Sender, SenderSettings
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
+from sluice.protocol.apis import produce as api
 from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
-from sluice.protocol.apis.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
 from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, ScriptedResponse, VirtualNetwork
@@ -119,13 +112,13 @@ def sending() -> Sending:
     return Sending()
 
 
-def produce_response(request: ReceivedRequest, code: int = 0, **fields: object) -> ProduceResponse:
+def produce_response(request: ReceivedRequest, code: int = 0, **fields: object) -> api.ProduceResponse:
     """Return a response with the same error code for all partitions."""
     offset = -1 if code else 7
     topics = []
     for topic in request.message.topic_data:
         partitions = [
-            PartitionProduceResponse(
+            api.PartitionProduceResponse(
                 index=one.index,
                 error_code=code,
                 base_offset=offset,
@@ -133,8 +126,10 @@ def produce_response(request: ReceivedRequest, code: int = 0, **fields: object) 
             )
             for one in topic.partition_data
         ]
-        topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
-    return ProduceResponse(responses=topics)
+        topics.append(
+            api.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+        )
+    return api.ProduceResponse(responses=topics)
 
 
 def first_then(first: ScriptedResponse | int, broker: ScriptedBroker) -> Callable[[ReceivedRequest], ScriptedResponse]:
@@ -204,9 +199,9 @@ def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> Non
 
     def moved(request: ReceivedRequest) -> ScriptedResponse:
         response = produce_response(
-            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=1)
+            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=api.LeaderIdAndEpoch(leader_id=3, leader_epoch=1)
         )
-        response.node_endpoints = [NodeEndpoint(node_id=3, host="c", port=9092)]
+        response.node_endpoints = [api.NodeEndpoint(node_id=3, host="c", port=9092)]
         return response
 
     sending.one.responses["Produce"] = moved
@@ -217,7 +212,7 @@ def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> Non
 
 
 def test_invalid_records_are_reported_individually(sending: Sending) -> None:
-    wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
+    wrong = [api.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
     sending.one.responses["Produce"] = lambda request: produce_response(
         request, ErrorCode.INVALID_RECORD, record_errors=wrong
     )

@@ -4,28 +4,16 @@ import numpy as np
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.fleet.map.grid import (
-    REGIONS,
-    Axis,
-    Base,
-    agrees,
-    axis,
-    axis_of,
-    default_x,
-    draw_map,
-    nearest,
-    region_of,
-    sample,
-)
+from sluice.fleet.map import grid
 from sluice.fleet.models.mix import parse_mix
 from sluice.fleet.simulation.broker import BROKERS
 
 _REGIONS = np.array([[0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 2, 2], [0, 0, 1, 2, 2, 2]])
 
 
-def _base(mix: str = "java:1000", *settings: str, load: float = 0.5) -> Base:
+def _base(mix: str = "java:1000", *settings: str, load: float = 0.5) -> grid.Base:
     groups = parse_mix(mix, settings)
-    return Base(groups, BROKERS["kafka"].scaled_to(sum(group.clients for group in groups) / load), 20)
+    return grid.Base(groups, BROKERS["kafka"].scaled_to(sum(group.clients for group in groups) / load), 20)
 
 
 WRONG_AXES = {
@@ -44,7 +32,7 @@ WRONG_AXES = {
 @pytest.mark.parametrize(("text", "problem"), WRONG_AXES.values(), ids=WRONG_AXES)
 def test_wrong_axis_is_one_line(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
-        axis("--x", text)
+        grid.axis("--x", text)
     assert str(error.value).startswith(problem)
     assert "\n" not in str(error.value)
 
@@ -67,26 +55,26 @@ def test_wrong_axis_is_one_line(text: str, problem: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_wrong_map_is_one_line(base: Base, x: str, y: str, problem: str) -> None:
+def test_wrong_map_is_one_line(base: grid.Base, x: str, y: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
-        draw_map("fleet", base, axis("--x", x), axis("--y", y), simulated=0)
+        grid.draw_map("fleet", base, grid.axis("--x", x), grid.axis("--y", y), simulated=0)
     assert str(error.value) == problem
 
 
 def test_axis_is_logarithmic_for_large_ratios() -> None:
-    linear, logarithmic = axis("--x", "load=0.05:0.95"), axis("--x", "request.timeout.ms=1000:60000")
+    linear, logarithmic = grid.axis("--x", "load=0.05:0.95"), grid.axis("--x", "request.timeout.ms=1000:60000")
     assert (linear.is_logarithmic, logarithmic.is_logarithmic) == (False, True)
     assert np.diff(linear.values) == pytest.approx(0.9 / 39, rel=0.05)
     assert np.diff(np.log(logarithmic.values)) == pytest.approx(np.log(60) / 39, rel=0.05)
 
 
 def test_values_of_whole_settings_are_whole() -> None:
-    assert axis_of("max.in.flight.requests.per.connection", 1, 5).values == [1, 2, 3, 4, 5]
+    assert grid.axis_of("max.in.flight.requests.per.connection", 1, 5).values == [1, 2, 3, 4, 5]
 
 
 def test_default_axis_has_the_load_of_the_fleet() -> None:
-    assert default_x(_base(load=0.01)).values[0] == 0.01
-    assert default_x(_base(load=0.5)) == axis_of("load", 0.05, 0.95)
+    assert grid.default_x(_base(load=0.01)).values[0] == 0.01
+    assert grid.default_x(_base(load=0.5)) == grid.axis_of("load", 0.05, 0.95)
 
 
 @pytest.mark.parametrize("setting", ["load", "outage", "backlog", "request.timeout.ms", "requests.per.s"])
@@ -101,15 +89,15 @@ def test_cell_with_the_values_of_the_fleet_is_the_fleet(setting: str) -> None:
 
 def test_rate_of_requests_changes_the_load() -> None:
     found = _base(load=0.4).cell({"requests.per.s": 2})
-    assert Base(found.groups, found.broker, 20).load() == pytest.approx(0.8)
+    assert grid.Base(found.groups, found.broker, 20).load() == pytest.approx(0.8)
 
 
 def test_models_with_different_values_have_no_point() -> None:
-    found = draw_map(
+    found = grid.draw_map(
         "mixed",
         _base("java:10,aiokafka:10"),
-        Axis("load", [0.4, 0.6]),
-        Axis("request.timeout.ms", [2e3, 3e4]),
+        grid.Axis("load", [0.4, 0.6]),
+        grid.Axis("request.timeout.ms", [2e3, 3e4]),
         simulated=0,
     )
     assert (found.point, found.region) == (None, None)
@@ -117,26 +105,26 @@ def test_models_with_different_values_have_no_point() -> None:
 
 @pytest.mark.parametrize(("recovery_s", "expected"), [(0, "recovers"), (10, "recovers"), (11, "late"), (-1, "never")])
 def test_regions_by_time(recovery_s: int, expected: str) -> None:
-    assert region_of(recovery_s) == expected
+    assert grid.region_of(recovery_s) == expected
 
 
 def test_simulation_may_differ_by_one_cell() -> None:
-    assert agrees(_REGIONS, 0, 3, "late")
-    assert agrees(_REGIONS, 0, 3, "recovers")
-    assert not agrees(_REGIONS, 0, 0, "late")
-    assert not agrees(_REGIONS, 2, 5, "recovers")
+    assert grid.agrees(_REGIONS, 0, 3, "late")
+    assert grid.agrees(_REGIONS, 0, 3, "recovers")
+    assert not grid.agrees(_REGIONS, 0, 0, "late")
+    assert not grid.agrees(_REGIONS, 2, 5, "recovers")
 
 
 def test_half_of_the_sample_is_near_a_border() -> None:
     regions = np.zeros((40, 40), dtype=np.int64)
-    regions[:, 30:] = REGIONS.index("never")
-    chosen = sample(regions, 20, 0)
+    regions[:, 30:] = grid.REGIONS.index("never")
+    chosen = grid.sample(regions, 20, 0)
     near = [column for _, column in chosen[::2]]
     assert all(27 <= column <= 33 for column in near)
     assert any(not 27 <= column <= 33 for _, column in chosen[1::2])
-    assert sample(regions, 20, 0) == chosen
-    assert len(sample(np.zeros((2, 2), dtype=np.int64), 9, 0)) == 4
+    assert grid.sample(regions, 20, 0) == chosen
+    assert len(grid.sample(np.zeros((2, 2), dtype=np.int64), 9, 0)) == 4
 
 
 def test_nearest_value() -> None:
-    assert nearest([1, 2, 4], 2.9) == 1
+    assert grid.nearest([1, 2, 4], 2.9) == 1

@@ -5,14 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.protocol.apis import API_KEYS, ApiKey
-from sluice.protocol.apis.fetch import (
-    AbortedTransaction,
-    FetchableTopicResponse,
-    FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-)
+from sluice.protocol.apis import fetch as api
 from sluice.proxy.upstream.forwarded_route import ForwardedRoute
 from sluice.proxy.upstream.relay import without_records
 from tests.support.virtual_proxy import VirtualProxy
@@ -22,13 +15,13 @@ RECORDS = bytes(range(256)) * 1024
 VERSIONS = range(4, API_KEYS[ApiKey.FETCH].max_version + 1)
 
 
-def partition(records: bytes | None = RECORDS, **fields: object) -> PartitionData:
-    return PartitionData(high_watermark=7, records=records, **fields)  # type: ignore[arg-type]  # by name
+def partition(records: bytes | None = RECORDS, **fields: object) -> api.PartitionData:
+    return api.PartitionData(high_watermark=7, records=records, **fields)  # type: ignore[arg-type]  # by name
 
 
-def response(*partitions: PartitionData, **fields: object) -> FetchResponse:
-    topic = FetchableTopicResponse(topic="t", topic_id=bytes(range(16)), partitions=[*partitions])
-    return FetchResponse(responses=[topic], **fields)  # type: ignore[arg-type]  # by name
+def response(*partitions: api.PartitionData, **fields: object) -> api.FetchResponse:
+    topic = api.FetchableTopicResponse(topic="t", topic_id=bytes(range(16)), partitions=[*partitions])
+    return api.FetchResponse(responses=[topic], **fields)  # type: ignore[arg-type]  # by name
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,7 @@ def route_of() -> Callable[[int], ForwardedRoute]:
     return find
 
 
-def passes(given: FetchResponse, version: int, route: ForwardedRoute, received: int = 200) -> bool:
+def passes(given: api.FetchResponse, version: int, route: ForwardedRoute, received: int = 200) -> bool:
     """Return whether the rest may pass; if so, check what the proxy then reads."""
     data = framed(given, version, 1)
     frame = without_records(memoryview(data)[:received], len(data), route)
@@ -63,10 +56,10 @@ def test_records_of_the_last_partition_pass(version: int, route_of: Callable[[in
     assert passes(response(partition(b"some"), partition(None), partition()), version, route_of(version), 300)
 
 
-ABORTED = [AbortedTransaction(producer_id=1, first_offset=1)]
+ABORTED = [api.AbortedTransaction(producer_id=1, first_offset=1)]
 MANY_ABORTED = ABORTED * 1000
-LEADER = LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
-ENDPOINT = NodeEndpoint(node_id=1, host="upstream", port=9092)
+LEADER = api.LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
+ENDPOINT = api.NodeEndpoint(node_id=1, host="upstream", port=9092)
 
 
 READ = {
@@ -78,13 +71,13 @@ READ = {
     "a partition without records follows": (response(partition(), partition(b"")), 200, False),
     "a new leader": (response(partition(current_leader=LEADER)), 200, False),
     "an address": (response(partition(), node_endpoints=[ENDPOINT]), 200, False),
-    "no partition": (FetchResponse(), 200, False),
+    "no partition": (api.FetchResponse(), 200, False),
 }
 
 
 @pytest.mark.parametrize(("given", "received", "expected"), READ.values(), ids=READ)
 def test_response_that_may_change_is_read(
-    given: FetchResponse, received: int, expected: bool, route_of: Callable[[int], ForwardedRoute]
+    given: api.FetchResponse, received: int, expected: bool, route_of: Callable[[int], ForwardedRoute]
 ) -> None:
     assert passes(given, 17, route_of(17), received) == expected
 

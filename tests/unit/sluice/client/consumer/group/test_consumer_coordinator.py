@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from sluice.broker.faults.actions.error_response import Error
+from sluice.client import errors
 from sluice.client.config import consumer_config
 from sluice.client.consumer import (
     CommitFailedError,
@@ -21,12 +22,6 @@ from sluice.client.consumer import (
 from sluice.client.consumer.group.assignors import ASSIGNORS, Assignor, assign_range
 from sluice.client.consumer.group.consumer_coordinator import assignors_of
 from sluice.client.consumer.group.group_member import GroupMember
-from sluice.client.errors import (
-    KafkaException,
-    RebalanceInProgressException,
-    TimeoutException,
-    UnknownMemberIdException,
-)
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 from tests.support.consuming import P0, TOPIC, Reading, Settings, reading
@@ -176,7 +171,7 @@ class TestMembers:
             async with Producer(given) as producer:
                 await producer.init_transactions()
                 producer.begin_transaction()
-                with pytest.raises(UnknownMemberIdException):
+                with pytest.raises(errors.UnknownMemberIdException):
                     await producer.send_offsets_to_transaction({P0: 1}, stage.consumer.group_metadata())
                 await producer.abort_transaction()
 
@@ -192,7 +187,7 @@ class TestMembers:
                     await consumer.poll(10_000)
                     assert consumer.is_rebalancing
                     began_ms, (first, *_) = stage.now_ms, sorted(consumer.assignment())
-                    with pytest.raises(RebalanceInProgressException):
+                    with pytest.raises(errors.RebalanceInProgressException):
                         await consumer.commit({first: OffsetAndMetadata(0)})
                     assert stage.now_ms == began_ms
                     for _ in range(50):
@@ -308,7 +303,7 @@ class TestCommits:
 async def test_subscribing_and_assigning_exclude_each_other() -> None:
     async with reading({"group.id": "g"}) as stage:
         stage.consumer.subscribe([TOPIC])
-        with pytest.raises(KafkaException, match="exclude each other"):
+        with pytest.raises(errors.KafkaException, match="exclude each other"):
             stage.consumer.assign([P0])
 
 
@@ -356,7 +351,7 @@ async def test_custom_assignor_prepares_before_assigning() -> None:
             prepared.append(list(members))
             assert consumer.is_rebalancing
             if len(prepared) == 1:
-                raise TimeoutException("the leader exceeds its time limit")
+                raise errors.TimeoutException("the leader exceeds its time limit")
             await stage.broker.cluster.create_topic("made", 2)
             return {"made": 2}
 

@@ -9,18 +9,11 @@ from sluice.client.consumer.group.membership import Generation
 from sluice.client.consumer.group.offsets import CommitFailedError, GroupOffsets
 from sluice.client.errors import ApiException, RetriableException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
+from sluice.protocol.apis import offset_fetch as api
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import ReceivedRequest, ScriptedResponse
@@ -128,13 +121,13 @@ def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callabl
 
     def handle(request: ReceivedRequest) -> ScriptedResponse:
         if request.version < 8:
-            old = OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
-            topic = OffsetFetchResponseTopic(name="t", partitions=[old])
-            return OffsetFetchResponse(topics=[topic], error_code=group_code)
-        new = OffsetFetchResponsePartitions(committed_offset=offset, metadata="m", error_code=code)
-        topics = [OffsetFetchResponseTopics(name="t", partitions=[new])]
-        group = OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)
-        return OffsetFetchResponse(groups=[group])
+            old = api.OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
+            topic = api.OffsetFetchResponseTopic(name="t", partitions=[old])
+            return api.OffsetFetchResponse(topics=[topic], error_code=group_code)
+        new = api.OffsetFetchResponsePartitions(committed_offset=offset, metadata="m", error_code=code)
+        topics = [api.OffsetFetchResponseTopics(name="t", partitions=[new])]
+        group = api.OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)
+        return api.OffsetFetchResponse(groups=[group])
 
     return handle
 
