@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from random import Random  # noqa: TID251  (the broker's single source of randomness)
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from sluice.broker.journal.reader import JournalReader
@@ -114,9 +113,7 @@ class Broker(JournalAssertions):
         started.add(self, self)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         await self._stop()
         note_block(self, error)
 

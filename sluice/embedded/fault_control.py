@@ -1,7 +1,6 @@
 """Fault rules that a test adds and removes: `broker.faults`."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 import msgspec
@@ -105,9 +104,7 @@ class LocalFault:
     def __enter__(self) -> "LocalFault":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Remove the rule. Raises SluiceError if it was disabled, so that no test passes without its fault."""
         self.remove()
         if error is None:

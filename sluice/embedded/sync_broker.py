@@ -11,7 +11,6 @@ The broker runs in its own thread (loop_thread.py). Any other thread may call th
 
 from collections.abc import Callable, Collection
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from sluice.embedded.traces.of_broker import note_block, write_trace
@@ -43,9 +42,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         started.add(self._target, self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._thread.stop()
         if error is None:
             self._thread.raise_failure()

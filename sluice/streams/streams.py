@@ -16,7 +16,6 @@ from collections.abc import Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from enum import Enum
 from random import Random  # noqa: TID251  (the runtime's only source of randomness, unless one is given)
-from types import TracebackType
 from uuid import UUID
 
 from sluice.client.admin import AdminClient
@@ -122,9 +121,7 @@ class Streams:
             self._become(State.RUNNING)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         await self.close(timeout_ms=None if kind is None else 0)
 
     async def run(self) -> None:

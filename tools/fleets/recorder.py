@@ -8,7 +8,6 @@ import struct
 import threading
 import time
 from collections.abc import Collection
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -50,9 +49,7 @@ class Recorder:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_closed.set()
         self._thread.join()
         self._socket.close()

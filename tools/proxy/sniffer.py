@@ -12,7 +12,6 @@ import threading
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 # An address in a response is shorter.
 _OVERLAP = 64
@@ -70,9 +69,7 @@ class Relays:
         self._listening.wait()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._is_over.set)
         self._thread.join()
 
@@ -148,9 +145,7 @@ class Sockets:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
 

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random  # noqa: TID251  (the producer's only source of randomness, unless one is given)
-from types import TracebackType, coroutine
+from types import coroutine
 
 from sluice.client.backoff import Uniform, new_random
 from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata
@@ -119,9 +119,7 @@ class Producer:
         self._running = self._network.start("the sender", self._run)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         await self.close(timeout_ms=None if kind is None else 0)
 
     async def send(
