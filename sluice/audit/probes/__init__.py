@@ -9,48 +9,11 @@ a statement allows it.
 import msgspec
 
 from . import connection_setup, consuming, control_requests, delivering, outages, producing, reconnecting, throttling
-from .probe import (
-    FREE_ADDRESS,
-    GROUP,
-    POLL_MS,
-    RECORDS,
-    TOPIC,
-    Begin,
-    Call,
-    Consume,
-    Probe,
-    Produce,
-    Setting,
-    Workload,
-)
+from .probe import Probe
 
-__all__ = [
-    "FREE_ADDRESS",
-    "GROUP",
-    "POLL_MS",
-    "PROBES",
-    "RECORDS",
-    "TOPIC",
-    "Begin",
-    "Call",
-    "Consume",
-    "Probe",
-    "Produce",
-    "Setting",
-    "Workload",
-]
-
+_MODULES = (reconnecting, connection_setup, producing, control_requests, consuming, delivering, throttling, outages)
 PROBES: dict[str, Probe] = {
     probe.name: msgspec.structs.replace(probe, cluster=msgspec.structs.replace(probe.cluster, name=probe.name))
-    for module in (
-        reconnecting,
-        connection_setup,
-        producing,
-        control_requests,
-        consuming,
-        delivering,
-        throttling,
-        outages,
-    )
+    for module in _MODULES
     for probe in module.PROBES
 }

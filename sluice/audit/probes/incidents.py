@@ -27,19 +27,8 @@ _CONFIG: dict[str, Property] = {
     "sluice.journal.record.hashes": "true",
 }
 AFTER_API_VERSIONS = [
-    "Metadata",
-    "Produce",
-    "Fetch",
-    "ListOffsets",
-    "FindCoordinator",
-    "InitProducerId",
-    "JoinGroup",
-    "SyncGroup",
-    "Heartbeat",
-    "OffsetFetch",
-    "OffsetCommit",
-    "DescribeGroups",
-    "GetTelemetrySubscriptions",
+    *("Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "InitProducerId", "JoinGroup", "SyncGroup"),
+    *("Heartbeat", "OffsetFetch", "OffsetCommit", "DescribeGroups", "GetTelemetrySubscriptions"),
 ]
 
 # Six failures reach the maximum of a backoff from 100 to 800 ms; five more incidents show first waits.

@@ -8,39 +8,28 @@ from sluice.broker.faults.actions.throttle import Throttle
 from .incidents import CONSUMER, MEMBER, PRODUCER, broken, cluster, rule
 from .probe import Consume, Probe
 
-_THROTTLED_MS = 400
+_THROTTLED = Throttle(throttle_time_ms=400, mute=False)
 _SOMETIMES = "1 fail, 3 pass, repeat"
 
 PROBES = (
     Probe(
         name="throttle-produce",
         what="Responses to Produce have a throttle time of 400 ms.",
-        cluster=cluster(
-            7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Produce", _SOMETIMES))
-        ),
+        cluster=cluster(7, broken(0, 6, rule(_THROTTLED, "Produce", _SOMETIMES))),
         settings=PRODUCER,
     ),
     Probe(
         name="throttle-fetch",
         what="Responses to Fetch have a throttle time of 400 ms.",
         workload=Consume(),
-        cluster=cluster(
-            7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Fetch", _SOMETIMES))
-        ),
+        cluster=cluster(7, broken(0, 6, rule(_THROTTLED, "Fetch", _SOMETIMES))),
         settings={**CONSUMER, "fetch.max.wait.ms": 50},
     ),
     Probe(
         name="throttle-other",
         what="Responses to a group member's OffsetCommit and Heartbeat have a throttle time of 400 ms.",
         workload=Consume(in_group=True, commit_every_ms=50),
-        cluster=cluster(
-            7,
-            broken(
-                0,
-                6,
-                rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), ["OffsetCommit", "Heartbeat"], _SOMETIMES),
-            ),
-        ),
+        cluster=cluster(7, broken(0, 6, rule(_THROTTLED, ["OffsetCommit", "Heartbeat"], _SOMETIMES))),
         settings=MEMBER,
     ),
     Probe(

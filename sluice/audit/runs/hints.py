@@ -2,7 +2,7 @@
 
 import re
 
-from sluice.audit.probes import TOPIC
+from sluice.audit.probes.probe import TOPIC
 from sluice.audit.subjects import Running
 
 # The first pattern that the problem or the output contains.

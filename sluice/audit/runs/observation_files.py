@@ -12,7 +12,7 @@ from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation, SubjectInfo
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult, FindingKind, SubjectResult
-from sluice.audit.probes import Setting
+from sluice.audit.probes.probe import Setting
 from sluice.errors import SluiceError
 
 _LEVEL = 3  # events repeat most of their fields: higher levels save little

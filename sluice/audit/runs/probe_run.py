@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
-from sluice.audit.probes import FREE_ADDRESS, GROUP, RECORDS, TOPIC, Begin, Probe
+from sluice.audit.probes.probe import FREE_ADDRESS, GROUP, RECORDS, TOPIC, Begin, Probe
 from sluice.audit.subjects import Job, Running, Subject
 from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer

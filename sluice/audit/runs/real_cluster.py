@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sluice.audit.probes import Probe
+from sluice.audit.probes.probe import Probe
 from sluice.broker.scenarios.run import proxy_refusal
 from sluice.embedded.broker import Broker
 from sluice.embedded.proxy import Proxy

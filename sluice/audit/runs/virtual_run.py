@@ -3,7 +3,7 @@
 import asyncio
 
 from sluice import testing
-from sluice.audit.probes import Probe
+from sluice.audit.probes.probe import Probe
 from sluice.audit.subjects import VirtualSubject
 from sluice.clock import LoopClock
 

@@ -20,7 +20,8 @@ from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import Finding, MeasuredBackoff, Verdict
-from sluice.audit.probes import PROBES, Probe
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import Probe
 from sluice.audit.subjects import VIRTUAL
 from sluice.errors import SluiceError
 

@@ -10,7 +10,7 @@ the broker.
 from collections.abc import Mapping
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.probes import Setting
+from sluice.audit.probes.probe import Setting
 from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
 from sluice.audit.subjects.clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
 from sluice.audit.subjects.clients.confluent_kafka import IDEMPOTENT as CONFLUENT_KAFKA_IDEMPOTENT

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.probes import Setting
+from sluice.audit.probes.probe import Setting
 
 ALL = frozenset(Role)
 JUDGED = frozenset(

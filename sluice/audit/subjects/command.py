@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import TOPIC, Setting
+from sluice.audit.probes.probe import TOPIC, Setting
 from sluice.errors import ConfigError
 
 from .process import SubjectProcess

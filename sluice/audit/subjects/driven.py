@@ -14,7 +14,7 @@ import msgspec
 
 from sluice import testing
 from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
-from sluice.audit.probes import Setting
+from sluice.audit.probes.probe import Setting
 
 from .client import Client, installed
 from .process import SubjectProcess

@@ -96,9 +96,7 @@ class _Jvm:
             raise SubjectError(f"java: the JVM did not start within {_STARTS_WITHIN_S:.0f} s: {why}") from None
 
 
-@cache
-def _java(pyspark: str) -> Java:
-    return find_java(pyspark)
+_java = cache(find_java)
 
 
 def _connector_jar(pyspark: str) -> Jar:

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
-from sluice.audit.probes import Setting, Workload
+from sluice.audit.probes.probe import Setting, Workload
 
 OnCallback = Callable[[Callback], None]
 

@@ -8,7 +8,7 @@ with 3.7, KIP-899 with 3.8. 4.0 changed the defaults of linger.ms and metadata.r
 """
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.probes import Setting
+from sluice.audit.probes.probe import Setting
 from sluice.audit.subjects.client import CONSUMER, JUDGED, PRODUCER, Client, Known
 
 _SERIALIZATION = "org.apache.kafka.common.serialization"

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
+from sluice.audit.probes.probe import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
 from .reporting import DriverReporter, job_from_stdin, print_line, run_for

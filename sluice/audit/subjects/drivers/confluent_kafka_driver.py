@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from sluice.audit.probes import GROUP, TOPIC, Call, Consume, Produce
+from sluice.audit.probes.probe import GROUP, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
 from .reporting import FOREVER_S, DriverReporter, deadline_s, job_from_stdin, print_line

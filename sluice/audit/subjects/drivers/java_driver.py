@@ -15,7 +15,7 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
+from sluice.audit.probes.probe import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
 from .reporting import FOREVER_S, DriverReporter, deadline_s, job_from_stdin, print_line

@@ -10,7 +10,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaConfigurationError, KafkaError
 
-from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
+from sluice.audit.probes.probe import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 
 from .reporting import FOREVER_S, DriverReporter, deadline_s, job_from_stdin, print_line

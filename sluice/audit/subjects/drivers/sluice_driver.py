@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from sluice.audit.probes import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
+from sluice.audit.probes.probe import GROUP, POLL_MS, TOPIC, Call, Consume, Produce
 from sluice.audit.subjects.subject import Job, OnCallback
 from sluice.client.admin import AdminClient
 from sluice.client.config import Given

@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role
-from sluice.audit.probes import RECORDS, Call, Consume, Probe, Produce
 from sluice.audit.probes.incidents import ADMIN, MEMBER, PRODUCER, broken, cluster, error
+from sluice.audit.probes.probe import RECORDS, Call, Consume, Probe, Produce
 from sluice.audit.runs.probe_run import run
 from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import SUBJECTS, VIRTUAL

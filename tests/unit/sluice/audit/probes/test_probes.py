@@ -7,7 +7,8 @@ import pytest
 
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.probes import PROBES, Probe
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import Probe
 from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import BrokerState, ConnectionOpened, Fault, LeaderChange, Request

@@ -4,7 +4,7 @@ import pytest
 
 from sluice import Broker
 from sluice.audit.judge.model.observation import Callback
-from sluice.audit.probes import TOPIC
+from sluice.audit.probes.probe import TOPIC
 from sluice.audit.runs.probe_run import _lost
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.client.producer import Producer

@@ -3,7 +3,8 @@
 import pytest
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.probes import PROBES, Setting
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import Setting
 from sluice.audit.subjects import SUBJECTS
 from sluice.audit.subjects.client import Client, Known, installed
 from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
