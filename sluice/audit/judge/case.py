@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
+from math import ceil
 from random import Random  # noqa: TID251  (seeded: the same runs give the same verdict)
 from typing import TypedDict, Unpack
 
@@ -156,6 +157,10 @@ class Case:
 
     def inconclusive(self, why: str, *, runs_needed: int | None, **details: Unpack[VerdictDetails]) -> Verdict:
         return self._verdict(State.INCONCLUSIVE, why, runs_needed=runs_needed, **details)
+
+    def more_runs(self, least: int, found: int) -> int:
+        """Return the number of further runs with which `least` waits are expected."""
+        return max(1, ceil((least - found) * self.runs / max(1, found)))
 
     def _verdict(
         self,

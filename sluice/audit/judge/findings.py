@@ -4,7 +4,7 @@ A storm has a rate that no probe's configuration causes. Of APIs that a workload
 or repeated batches (Produce) count. runs/ finds lost records by reading the log.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from .expected import Tolerance, number
 from .observer import sequences
 from .observer.outcomes import is_resent, maybe_unread
 from .records import observed_until_ns, records
-from .waits import Wait, track, tracks
+from .waits import Track, Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
@@ -93,11 +93,17 @@ def _storms(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _storm(run: _Run, what: str, count: int, words: str) -> Finding:
+    why = f"{words} within {STORM_MS / 1e3:g} s"
+    return _finding(run, FindingKind.STORM, why, {"what": what, "count": count, "within_ms": STORM_MS})
+
+
+def _finding(run: _Run, kind: FindingKind, why: str, measured: Mapping[str, float | str], *shown: Track) -> Finding:
     return Finding(
-        kind=FindingKind.STORM,
+        kind=kind,
         probe=run.observation.probe,
-        why=f"{words} within {STORM_MS / 1e3:g} s",
-        measured={"what": what, "count": count, "within_ms": STORM_MS, "repetition": _number(run)},
+        why=why,
+        measured={**measured, "repetition": _number(run)},
+        series=[each.series(None, _NO_BAND) for each in shown],
     )
 
 
@@ -133,15 +139,8 @@ def _stalls(run: _Run) -> Iterator[WeightedFinding]:
     came = _came_ns(one)
     if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
         return  # the run failed before any request, or the client continued
-    yield (
-        observed_ms,
-        Finding(
-            kind=FindingKind.STALL,
-            probe=one.probe,
-            why=f"sent nothing for {observed_ms / 1e3:.0f} s after the fault ended",
-            measured={"silent_ms": observed_ms, "repetition": _number(run)},
-        ),
-    )
+    why = f"sent nothing for {observed_ms / 1e3:.0f} s after the fault ended"
+    yield observed_ms, _finding(run, FindingKind.STALL, why, {"silent_ms": observed_ms})
 
 
 def _came_ns(one: Observation) -> list[int]:
@@ -167,16 +166,8 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
         if one.kind is Kind.PRODUCE and is_resent(one.attempts, cut, timeout_ms, run.observation.lag_ms)
     ]
     if again:
-        yield (
-            len(again),
-            Finding(
-                kind=FindingKind.DUPLICATE,
-                probe=run.observation.probe,
-                why=f"resent {len(again)} acknowledged batches, such as {again[0].key}",
-                measured={"batches": len(again), "repetition": _number(run)},
-                series=[track(again[0], run.observation.repetition).series(None, _NO_BAND)],
-            ),
-        )
+        why, shown = f"resent {len(again)} acknowledged batches, such as {again[0].key}", track(again[0], _number(run))
+        yield len(again), _finding(run, FindingKind.DUPLICATE, why, {"batches": len(again)}, shown)
 
 
 def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
@@ -187,22 +178,10 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
         if fell is None:
             continue
         wait, steady_ms = fell
-        yield (
-            wait.failures,
-            Finding(
-                kind=FindingKind.WRAPPED,
-                probe=run.observation.probe,
-                why=f"waited {wait.waited_ms:.0f} ms after {wait.failures + 1} failures in a row, "
-                f"but {steady_ms:.0f} ms before that",
-                measured={
-                    "failures": wait.failures + 1,
-                    "waited_ms": wait.waited_ms,
-                    "before_ms": steady_ms,
-                    "repetition": _number(run),
-                },
-                series=[waited.series(None, _NO_BAND)],
-            ),
-        )
+        failures = wait.failures + 1
+        why = f"waited {wait.waited_ms:.0f} ms after {failures} failures in a row, but {steady_ms:.0f} ms before that"
+        measured = {"failures": failures, "waited_ms": wait.waited_ms, "before_ms": steady_ms}
+        yield wait.failures, _finding(run, FindingKind.WRAPPED, why, measured, waited)
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:

@@ -6,7 +6,6 @@ if they are several, and a quarter of all waits or half of those after equally m
 
 from collections import Counter
 from collections.abc import Sequence
-from math import ceil
 from statistics import median
 from typing import NamedTuple
 
@@ -53,11 +52,10 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
         example, why = _how(off, waits, backoff, evidence["fit"])
         return case.deviates(why, where=place_of(tracks, example), **details)
     if len(waits) < _LEAST_WAITS or steps < needed_steps:
-        missing = max(1, ceil((_LEAST_WAITS - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
             f"too few waits: {len(waits)} after up to {steps} failures in a row; expected at least {_LEAST_WAITS} "
             f"after up to {needed_steps}",
-            runs_needed=missing,
+            runs_needed=case.more_runs(_LEAST_WAITS, len(waits)),
             **details,
         )
     if off.short and len(off.short) > _SHORT_SHARE * len(waits):

@@ -1,7 +1,7 @@
 """Judges waits at one point of a backoff: the first waits, those at the maximum, and whether there is a wait at all."""
 
 from collections.abc import Sequence
-from math import ceil
+from operator import attrgetter
 from statistics import median
 
 from sluice.audit.judge.model.verdict import Verdict
@@ -9,15 +9,12 @@ from sluice.audit.judge.model.verdict import Verdict
 from .case import Case, VerdictDetails
 from .expected import JITTER, Backoff
 from .growth import share_is_off
-from .waits import Track, Wait, gives_up_after, place_of
+from .waits import Track, gives_up_after, place_of
 
 _LEAST_AT_CAP = 3
 _LEAST_FIRST = 3
+_waited_ms = attrgetter("waited_ms")
 _MAY_BE_CHANCE = "{} waits are too short and {} too long, which may be chance"
-
-
-def _waited_ms(wait: Wait) -> float:
-    return wait.waited_ms
 
 
 def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
@@ -58,10 +55,9 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
             f"it gives up after {attempts} attempts; the maximum is reached after {backoff.steps_to_cap + 1} failures"
         )
     if len(waits) < _LEAST_AT_CAP:
-        needed = max(1, ceil((_LEAST_AT_CAP - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
             f"{len(waits)} waits after {backoff.steps_to_cap + 1} or more failures; expected at least {_LEAST_AT_CAP}",
-            runs_needed=needed,
+            runs_needed=case.more_runs(_LEAST_AT_CAP, len(waits)),
             **details,
         )
     if short or len(long) > len(waits) / 4:
@@ -102,9 +98,10 @@ def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdic
             **details,
         )
     if len(first) < _LEAST_FIRST:
-        needed = max(1, ceil((_LEAST_FIRST - len(first)) * case.runs / max(1, len(first))))
         return case.inconclusive(
-            f"{len(first)} first waits are too few; expected at least {_LEAST_FIRST}", runs_needed=needed, **details
+            f"{len(first)} first waits are too few; expected at least {_LEAST_FIRST}",
+            runs_needed=case.more_runs(_LEAST_FIRST, len(first)),
+            **details,
         )
     if short or len(long) > len(first) / 4:
         return case.inconclusive(_MAY_BE_CHANCE.format(len(short), len(long)), runs_needed=case.runs, **details)

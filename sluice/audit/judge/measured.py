@@ -15,7 +15,7 @@ from .case import rows_of
 from .completed_calls import application_pause_ms, split_calls
 from .fit import CONSTANT, fit
 from .observer import sequences
-from .waits import Track, tracks
+from .waits import Track, partition_of, tracks
 
 # The probes whose failures show the backoff of each kind, and those that show its reset and its scope.
 _PROBES = {
@@ -104,7 +104,7 @@ def _is_shared(observations: Sequence[Observation], kind: Kind, model: Fit) -> b
 def _place(one: Track) -> str:
     if one.sequence.kind is Kind.CONNECT:
         return str(one.sequence.attempts[0].broker)
-    return one.sequence.key.partition("@")[0].partition("~")[0]
+    return partition_of(one.sequence)
 
 
 def _is_near(first: Sequence[float], model: Fit) -> bool | None:

@@ -4,7 +4,6 @@ Scheduling spreads waits too: with enough expected waits of 200 ms or more, only
 """
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from statistics import median, quantiles
 
 from sluice.audit.judge.model.verdict import Verdict
@@ -59,10 +58,9 @@ def judge_jitter(
             **details,
         )
     if len(waits) < least:
-        needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
             f"{len(waits)} waits are too few to measure jitter; expected at least {least}",
-            runs_needed=needed,
+            runs_needed=case.more_runs(least, len(waits)),
             **details,
         )
     if doubt := case.doubt_of_pauses(waits):

@@ -18,7 +18,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.waits import Track
 from sluice.journal_events import ClientEvent, ConnectionOpened, Request
 
-from .kip144 import judge_reconnects
+from .kip144 import of_reconnects
 
 _NS_PER_MS = 1_000_000
 _MANY_FAILED = 5
@@ -28,20 +28,18 @@ _LEAST_SETUPS, _EARLY_MS = 2, 50.0
 _JITTER_OF_STEP = 1 - 1 / sqrt(2)
 
 
-def _authentication(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        backoff = backoff._replace(jitter=_JITTER_OF_STEP)
-        allowed = case.tolerance(backoff.base_ms).later(_JITTER_OF_STEP * backoff.max_ms)
-        by_two = [
-            track._replace(waits=[wait._replace(failures=2 * wait.failures + 1) for wait in track.waits])
-            for track in tracks
-        ]
-        verdict = judge_growth(case, by_two, backoff, allowed)
-        # The KIP counts failed connections, and does not mention authentication.
-        by_one = judge_growth(case, tracks, backoff, allowed)
-        return by_one if verdict.state is State.DEVIATES and by_one.state is not State.DEVIATES else verdict
-
-    return judge_reconnects(case, judge_tracks)
+@of_reconnects
+def _authentication(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    backoff = backoff._replace(jitter=_JITTER_OF_STEP)
+    allowed = case.tolerance(backoff.base_ms).later(_JITTER_OF_STEP * backoff.max_ms)
+    by_two = [
+        track._replace(waits=[wait._replace(failures=2 * wait.failures + 1) for wait in track.waits])
+        for track in tracks
+    ]
+    verdict = judge_growth(case, by_two, backoff, allowed)
+    # The KIP counts failed connections, and does not mention authentication.
+    by_one = judge_growth(case, tracks, backoff, allowed)
+    return by_one if verdict.state is State.DEVIATES and by_one.state is not State.DEVIATES else verdict
 
 
 def _returns_to_bootstrap(case: Case) -> Verdict:

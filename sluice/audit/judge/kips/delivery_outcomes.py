@@ -22,13 +22,13 @@ def _delivery_ms(case: Case) -> float:
     return required(number(case.subject.settings, "delivery.timeout.ms"))
 
 
-def _without_driver(case: Case) -> Verdict:
-    return case.not_observable("only a driver reports the outcomes of records, and this client has none")
+def _with_driver(rule: Callable[[Case], Verdict]) -> Callable[[Case], Verdict]:
+    why = "only a driver reports the outcomes of records, and this client has none"
+    return lambda case: rule(case) if has_records(case.observations) else case.not_observable(why)
 
 
+@_with_driver
 def _ends_in_time(case: Case) -> Verdict:
-    if not has_records(case.observations):
-        return _without_driver(case)
     timeout_ms = _delivery_ms(case)
     linger_ms = number(case.subject.settings, "linger.ms") or 0.0
     low, high = timeout_ms - linger_ms - _REPORTED_MS, timeout_ms + _REPORTED_MS + case.lag_ms
@@ -89,9 +89,8 @@ def _ends_in_time(case: Case) -> Verdict:
     )
 
 
+@_with_driver
 def _in_order(case: Case) -> Verdict:
-    if not has_records(case.observations):
-        return _without_driver(case)
     failed, swapped = 0, 0
     for run in case.observations:
         by_partition: dict[int, list[Record]] = {}
@@ -115,9 +114,8 @@ def _in_order(case: Case) -> Verdict:
     return case.passes(f"fails {failed} records in the order of sending", **details)
 
 
+@_with_driver
 def _keeps_through_outage(case: Case) -> Verdict:
-    if not has_records(case.observations):
-        return _without_driver(case)
     timeout_ms, request_ms = _delivery_ms(case), number(case.subject.settings, "request.timeout.ms") or 0.0
     waited, delivered, failed = 0, 0, 0
     for run in case.observations:
@@ -151,9 +149,8 @@ def _keeps_through_outage(case: Case) -> Verdict:
     )
 
 
+@_with_driver
 def _expires_while_throttled(case: Case) -> Verdict:
-    if not has_records(case.observations):
-        return _without_driver(case)
     timeout_ms = _delivery_ms(case)
     overdue, failed, delivered, throttles = 0, 0, 0, 0
     for run in case.observations:

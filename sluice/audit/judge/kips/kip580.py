@@ -40,8 +40,9 @@ _AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # shares of the base
 _WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
 
 
-def _cap(case: Case) -> Verdict:
-    return _judge(case, (Kind.PRODUCE,), lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff))
+def _of_batches(judge_tracks: WaitJudge) -> Callable[[Case], Verdict]:
+    """Make a rule of a judgment of the waits before retries of batches."""
+    return lambda case: _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
@@ -59,29 +60,25 @@ def _constant_at_maximum(case: Case) -> Verdict:
     return _grows(case, Kind.PRODUCE, backoff=backoff._replace(constant_jitter=(JITTER, 0.0)))
 
 
-def _by_batch(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        partitions: dict[str, list[Track]] = {}
-        for track in tracks:
-            partitions.setdefault(partition_of(track.sequence), []).append(track)
-        if len(partitions) < 2:
-            return case.inconclusive("requires failed batches of two partitions", runs_needed=1)
-        # Judged separately, so that the correct waits of one partition do not outweigh wrong ones of the other.
-        allowed = case.tolerance(backoff.base_ms)
-        verdicts = [judge_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
-        return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))
-
-    return _judge(case, (Kind.PRODUCE,), judge_tracks)
+@_of_batches
+def _by_batch(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    partitions: dict[str, list[Track]] = {}
+    for track in tracks:
+        partitions.setdefault(partition_of(track.sequence), []).append(track)
+    if len(partitions) < 2:
+        return case.inconclusive("requires failed batches of two partitions", runs_needed=1)
+    # Judged separately, so that the correct waits of one partition do not outweigh wrong ones of the other.
+    allowed = case.tolerance(backoff.base_ms)
+    verdicts = [judge_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
+    return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))
 
 
-def _reset_by_success(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        later = [track for track in tracks if _comes_after_success(case, track)]
-        if not later:
-            return case.inconclusive("no batch failed after another had succeeded", runs_needed=1)
-        return judge_first(case, later, backoff)
-
-    return _judge(case, (Kind.PRODUCE,), judge_tracks)
+@_of_batches
+def _reset_by_success(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    later = [track for track in tracks if _comes_after_success(case, track)]
+    if not later:
+        return case.inconclusive("no batch failed after another had succeeded", runs_needed=1)
+    return judge_first(case, later, backoff)
 
 
 def _comes_after_success(case: Case, track: Track) -> bool:
@@ -97,44 +94,40 @@ def _comes_after_success(case: Case, track: Track) -> bool:
     )
 
 
-def _no_wait_for_new_leader(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        allowed = case.tolerance(backoff.base_ms)
-        moved = [
-            wait.waited_ms for track in tracks for wait in track.waits if wait.may_be_shorter and wait.failures == 0
-        ]
-        evidence = case.evidence(tracks, None, allowed)
-        if not moved:
-            return case.inconclusive("no batch was resent to another broker after its first failure", runs_needed=1)
-        version = max(each.version for run in case.observations for each in produce_requests(run.events))
-        if version < _NAMES_LEADER_FROM:
-            return case.not_observable(
-                f"the client uses Produce {version}, whose responses do not name the new leader; KIP-951 needs "
-                f"{_NAMES_LEADER_FROM}"
-            )
-        details: VerdictDetails = {
-            **evidence,
-            "measured": {"waits": len(moved), "shortest_ms": min(moved), "longest_ms": max(moved)},
-            "expected": {"longest_ms": f"below {_AT_ONCE * backoff.base_ms:g} ms"},
-        }
-        at_once = sum(waited_ms <= _AT_ONCE * backoff.base_ms for waited_ms in moved)
-        if at_once == len(moved):
-            return case.passes(f"resends to the new leader within {max(moved):.0f} ms", **details)
-        if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
-            shortest = next(wait for track in tracks for wait in track.waits if wait.waited_ms == min(moved))
-            return case.deviates(
-                f"waits at least {min(moved):.0f} ms although there is a new leader; expected below "
-                f"{_AT_ONCE * backoff.base_ms:g} ms",
-                where=place_of(tracks, shortest),
-                **details,
-            )
-        return case.inconclusive(
-            f"resends {at_once} of {len(moved)} batches to the new leader without a wait",
-            runs_needed=case.runs,
+@_of_batches
+def _no_wait_for_new_leader(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    allowed = case.tolerance(backoff.base_ms)
+    moved = [wait.waited_ms for track in tracks for wait in track.waits if wait.may_be_shorter and wait.failures == 0]
+    evidence = case.evidence(tracks, None, allowed)
+    if not moved:
+        return case.inconclusive("no batch was resent to another broker after its first failure", runs_needed=1)
+    version = max(each.version for run in case.observations for each in produce_requests(run.events))
+    if version < _NAMES_LEADER_FROM:
+        return case.not_observable(
+            f"the client uses Produce {version}, whose responses do not name the new leader; KIP-951 needs "
+            f"{_NAMES_LEADER_FROM}"
+        )
+    details: VerdictDetails = {
+        **evidence,
+        "measured": {"waits": len(moved), "shortest_ms": min(moved), "longest_ms": max(moved)},
+        "expected": {"longest_ms": f"below {_AT_ONCE * backoff.base_ms:g} ms"},
+    }
+    at_once = sum(waited_ms <= _AT_ONCE * backoff.base_ms for waited_ms in moved)
+    if at_once == len(moved):
+        return case.passes(f"resends to the new leader within {max(moved):.0f} ms", **details)
+    if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
+        shortest = next(wait for track in tracks for wait in track.waits if wait.waited_ms == min(moved))
+        return case.deviates(
+            f"waits at least {min(moved):.0f} ms although there is a new leader; expected below "
+            f"{_AT_ONCE * backoff.base_ms:g} ms",
+            where=place_of(tracks, shortest),
             **details,
         )
-
-    return _judge(case, (Kind.PRODUCE,), judge_tracks)
+    return case.inconclusive(
+        f"resends {at_once} of {len(moved)} batches to the new leader without a wait",
+        runs_needed=case.runs,
+        **details,
+    )
 
 
 def _metadata_disconnect(case: Case) -> Verdict:
@@ -178,42 +171,38 @@ def _init_producer_id(case: Case) -> Verdict:
     return _static_or_growing(case, Kind.INIT_PRODUCER_ID)
 
 
-def _jitter(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        allowed = case.tolerance(backoff.base_ms)
-        return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
-
-    return _judge(case, (Kind.PRODUCE,), judge_tracks)
+@_of_batches
+def _jitter(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    allowed = case.tolerance(backoff.base_ms)
+    return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
 
 
-def _first_second(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        allowed = case.tolerance(backoff.base_ms)
-        most = _most_sends(backoff, allowed.early_ms)
-        most_sent = max(tracks, key=lambda track: _sends(track.sequence))
-        sends = _sends(most_sent.sequence)
-        for_long = sum(_failed_for_a_second(track.sequence) for track in tracks)
-        details: VerdictDetails = {
-            **case.evidence(tracks, backoff, allowed),
-            "measured": {"batches_that_failed_for_a_second": for_long, "sends": sends},
-            "expected": {"batches_that_failed_for_a_second": "at least 1", "sends": f"at most {most}"},
-        }
-        if sends > most:
-            return case.deviates(
-                f"sends a batch {sends} times in its first second; expected at most {most}: {_why_most(backoff, most)}",
-                where=f"run {most_sent.repetition + 1}, attempts 1 to {sends} of {most_sent.sequence.key}",
-                **details,
-            )
-        if not for_long and (attempts := gives_up_after(tracks)):
-            return case.not_observable(f"it gives up after {attempts} attempts, in less than a second")
-        if not for_long:
-            return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
-        return case.passes(
-            f"sends a batch at most {sends} times in its first second; {most} are allowed: {_why_most(backoff, most)}",
+@_of_batches
+def _first_second(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    allowed = case.tolerance(backoff.base_ms)
+    most = _most_sends(backoff, allowed.early_ms)
+    most_sent = max(tracks, key=lambda track: _sends(track.sequence))
+    sends = _sends(most_sent.sequence)
+    for_long = sum(_failed_for_a_second(track.sequence) for track in tracks)
+    details: VerdictDetails = {
+        **case.evidence(tracks, backoff, allowed),
+        "measured": {"batches_that_failed_for_a_second": for_long, "sends": sends},
+        "expected": {"batches_that_failed_for_a_second": "at least 1", "sends": f"at most {most}"},
+    }
+    if sends > most:
+        return case.deviates(
+            f"sends a batch {sends} times in its first second; expected at most {most}: {_why_most(backoff, most)}",
+            where=f"run {most_sent.repetition + 1}, attempts 1 to {sends} of {most_sent.sequence.key}",
             **details,
         )
-
-    return _judge(case, (Kind.PRODUCE,), judge_tracks)
+    if not for_long and (attempts := gives_up_after(tracks)):
+        return case.not_observable(f"it gives up after {attempts} attempts, in less than a second")
+    if not for_long:
+        return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
+    return case.passes(
+        f"sends a batch at most {sends} times in its first second; {most} are allowed: {_why_most(backoff, most)}",
+        **details,
+    )
 
 
 def _most_sends(backoff: Backoff, early_ms: float) -> int:
@@ -303,7 +292,7 @@ def _judge(
 
 RULES: dict[str, Callable[[Case], Verdict]] = {
     "KIP-580/1": lambda case: _grows(case, Kind.PRODUCE),
-    "KIP-580/2": _cap,
+    "KIP-580/2": _of_batches(judge_at_cap),
     "KIP-580/3": _constant_above_maximum,
     "KIP-580/4": _constant_at_maximum,
     "KIP-580/5": _by_batch,

@@ -38,45 +38,22 @@ KINDS = {
     "InitProducerId": Kind.INIT_PRODUCER_ID,
     **dict.fromkeys(
         (
-            "AlterConfigs",
-            "AlterPartitionReassignments",
-            "ConsumerGroupDescribe",
-            "CreateAcls",
-            "CreatePartitions",
-            "CreateTopics",
-            "DeleteAcls",
-            "DeleteGroups",
-            "DeleteRecords",
-            "DeleteTopics",
-            "DescribeAcls",
-            "DescribeCluster",
-            "DescribeConfigs",
-            "DescribeGroups",
-            "ElectLeaders",
-            "IncrementalAlterConfigs",
-            "ListGroups",
-            "ListPartitionReassignments",
-            "OffsetDelete",
+            "AlterConfigs", "AlterPartitionReassignments", "ConsumerGroupDescribe", "CreateAcls", "CreatePartitions",
+            "CreateTopics", "DeleteAcls", "DeleteGroups", "DeleteRecords", "DeleteTopics", "DescribeAcls",
+            "DescribeCluster", "DescribeConfigs", "DescribeGroups", "ElectLeaders", "IncrementalAlterConfigs",
+            "ListGroups", "ListPartitionReassignments", "OffsetDelete",
         ),
         Kind.ADMIN,
     ),
-}
+}  # fmt: skip
 # By API: the requests, of the same group or topics, that a client sends only after it succeeded or was given up.
 _WORK_ON_PARTITIONS = frozenset({"Produce", "Fetch", "ListOffsets"})
 _WORK_AT_COORDINATOR = frozenset(
     {
-        "JoinGroup",
-        "SyncGroup",
-        "Heartbeat",
-        "ConsumerGroupHeartbeat",
-        "OffsetCommit",
-        "OffsetFetch",
-        "InitProducerId",
-        "AddPartitionsToTxn",
-        "TxnOffsetCommit",
-        "EndTxn",
+        "JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch",
+        "InitProducerId", "AddPartitionsToTxn", "TxnOffsetCommit", "EndTxn",
     }
-)
+)  # fmt: skip
 _HEARTBEATS = frozenset({"Heartbeat"})
 _PROOFS = {
     "Metadata": _WORK_ON_PARTITIONS,
