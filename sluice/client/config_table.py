@@ -163,26 +163,12 @@ _ADMIN = (
 # fmt: on
 
 _COMMON_WITHOUT_EFFECT = (
-    "bootstrap.resolve.timeout.ms",
-    "config.providers",
-    "enable.metrics.push",
-    "metadata.cluster.check.enable",
-    "metric.reporters",
-    "metrics.recording.level",
-    "sasl.login.connect.timeout.ms",
-    "sasl.login.read.timeout.ms",
-    "sasl.login.refresh.buffer.seconds",
-    "sasl.login.refresh.min.period.seconds",
-    "sasl.login.refresh.window.factor",
-    "sasl.login.refresh.window.jitter",
-    "sasl.login.retry.backoff.max.ms",
-    "sasl.login.retry.backoff.ms",
-    "security.providers",
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
-    "ssl.protocol",
-    "ssl.provider",
-)
+    "bootstrap.resolve.timeout.ms", "config.providers", "enable.metrics.push", "metadata.cluster.check.enable",
+    "metric.reporters", "metrics.recording.level", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.buffer.seconds", "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter", "sasl.login.retry.backoff.max.ms", "sasl.login.retry.backoff.ms",
+    "security.providers", "ssl.cipher.suites", "ssl.enabled.protocols", "ssl.protocol", "ssl.provider",
+)  # fmt: skip
 
 
 def _table(client: str, rows: tuple[Property, ...], *without_effect: str) -> Table:

@@ -15,20 +15,8 @@ PREFIXES = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.config."
 # Variables that the start scripts of the Apache image read; they are not properties.
 ENVIRONMENT = frozenset(
     {
-        "KAFKA_DEBUG",
-        "KAFKA_GC_LOG_OPTS",
-        "KAFKA_HEAP_OPT",
-        "KAFKA_HEAP_OPTS",
-        "KAFKA_HOME",
-        "KAFKA_JMX_HOSTNAME",
-        "KAFKA_JMX_OPTS",
-        "KAFKA_JMX_PORT",
-        "KAFKA_JVM_PERFORMANCE_OPTS",
-        "KAFKA_LOG4J_LOGGERS",
-        "KAFKA_LOG4J_OPTS",
-        "KAFKA_LOG4J_ROOT_LOGLEVEL",
-        "KAFKA_OPTS",
-        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-        "KAFKA_VERSION",
+        "KAFKA_DEBUG", "KAFKA_GC_LOG_OPTS", "KAFKA_HEAP_OPT", "KAFKA_HEAP_OPTS", "KAFKA_HOME", "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_OPTS", "KAFKA_TOOLS_LOG4J_LOGLEVEL", "KAFKA_VERSION",
     }
-)
+)  # fmt: skip

@@ -16,18 +16,12 @@ TOPIC = "orders"
 PARTITIONS = 3
 # A log reaches these sizes, and producers expire, within the first tenth of the shortest soak.
 PROPERTIES = (
-    "group.initial.rebalance.delay.ms=0",
-    "log.retention.bytes=50000",
-    "log.segment.bytes=20000",
-    "log.retention.check.interval.ms=5000",
-    "offsets.topic.segment.bytes=1048576",
-    "transaction.state.log.segment.bytes=1048576",
-    "offsets.topic.num.partitions=2",
-    "transaction.state.log.num.partitions=2",
-    "log.cleaner.backoff.ms=5000",
-    "producer.id.expiration.ms=60000",
+    "group.initial.rebalance.delay.ms=0", "log.retention.bytes=50000", "log.segment.bytes=20000",
+    "log.retention.check.interval.ms=5000", "offsets.topic.segment.bytes=1048576",
+    "transaction.state.log.segment.bytes=1048576", "offsets.topic.num.partitions=2",
+    "transaction.state.log.num.partitions=2", "log.cleaner.backoff.ms=5000", "producer.id.expiration.ms=60000",
     "producer.id.expiration.check.interval.ms=5000",
-)
+)  # fmt: skip
 _APIS = ("Produce", "Fetch", "Metadata", "Heartbeat", "OffsetCommit", "JoinGroup", "EndTxn")
 _ACTIONS: tuple[Mapping[str, object], ...] = (
     {"kind": "delay", "ms": 300},

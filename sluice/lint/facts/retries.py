@@ -41,26 +41,14 @@ _NOT_AUTHORIZED = frozenset(
 # Errors because of which the same request will never succeed.
 _NEVER = frozenset(
     (
-        ErrorCode.OFFSET_METADATA_TOO_LARGE,
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        ErrorCode.INVALID_REQUIRED_ACKS,
-        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-        ErrorCode.INVALID_GROUP_ID,
-        ErrorCode.INVALID_SESSION_TIMEOUT,
-        ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-        ErrorCode.INVALID_PARTITIONS,
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-        ErrorCode.INVALID_CONFIG,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        ErrorCode.POLICY_VIOLATION,
-        ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-        ErrorCode.GROUP_MAX_SIZE_REACHED,
-        ErrorCode.INVALID_RECORD,
+        ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.INVALID_COMMIT_OFFSET_SIZE, ErrorCode.UNSUPPORTED_SASL_MECHANISM, ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.POLICY_VIOLATION, ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.INVALID_RECORD,
     )
-)
+)  # fmt: skip
 # The APIs that use topics, other than administration, which may look whether a topic exists.
 _USES_TOPICS = frozenset(("Metadata", "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"))
 

@@ -36,28 +36,11 @@ EXCLUDED = {
 
 # APIs whose answers depend on earlier requests of members and producers.
 COORDINATED = {
-    "AddOffsetsToTxn",
-    "AddPartitionsToTxn",
-    "ConsumerGroupDescribe",
-    "ConsumerGroupHeartbeat",
-    "DescribeGroups",
-    "DescribeProducers",
-    "DescribeTransactions",
-    "EndTxn",
-    "Fetch",
-    "Heartbeat",
-    "InitProducerId",
-    "JoinGroup",
-    "LeaveGroup",
-    "ListGroups",
-    "ListTransactions",
-    "OffsetCommit",
-    "OffsetDelete",
-    "OffsetFetch",
-    "Produce",
-    "SyncGroup",
-    "TxnOffsetCommit",
-}
+    "AddOffsetsToTxn", "AddPartitionsToTxn", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "DescribeGroups",
+    "DescribeProducers", "DescribeTransactions", "EndTxn", "Fetch", "Heartbeat", "InitProducerId", "JoinGroup",
+    "LeaveGroup", "ListGroups", "ListTransactions", "OffsetCommit", "OffsetDelete", "OffsetFetch", "Produce",
+    "SyncGroup", "TxnOffsetCommit",
+}  # fmt: skip
 
 
 def _prepare(session: Session) -> list[bytes]:

@@ -93,19 +93,9 @@ UNCREATABLE = {METADATA: METADATA, **INVALID}
 MOST = "most names"
 # What depends on the time, on the machine, or on how many records the coordinators have written.
 _VARIABLE = {
-    "usable_bytes",
-    "total_bytes",
-    "log_dir",
-    "high_watermark",
-    "last_stable_offset",
-    "log_end_offset",
-    "last_fetch_timestamp",
-    "last_caught_up_timestamp",
-    "leader_epoch",
-    "current_voters",
-    "observers",
-    "nodes",
-}
+    "usable_bytes", "total_bytes", "log_dir", "high_watermark", "last_stable_offset", "log_end_offset",
+    "last_fetch_timestamp", "last_caught_up_timestamp", "leader_epoch", "current_voters", "observers", "nodes",
+}  # fmt: skip
 _VARIABLE_OF_INTERNAL = {
     "records",
     "offset",
