@@ -11,11 +11,12 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.options import duration, format_option
 from sluice.cli.pipeline import CONF, MASTER
 from sluice.cli.progress import Report, progress
+from sluice.cli.written_file import write_file
 from sluice.clock import monotonic_s
 from sluice.embedded.traces.of_broker import write_in_folder
 from sluice.embedded.traces.recorded_test import RecordedFailure, RecordedTest
 from sluice.embedded.traces.started import Recorder
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ConfigError
 from sluice.explore.evaluation import evaluating
 from sluice.explore.execution import Options, Outcome, Schedule
 from sluice.explore.exploration import explored, settings
@@ -109,7 +110,7 @@ def _write_found(
     """Write the trace and the test; return their paths."""
     written = {}
     if test_file is not None:
-        _write(test_file, regression_file(loaded.test, loaded.module, found.schedule, options))
+        write_file(test_file, regression_file(loaded.test, loaded.module, found.schedule, options))
         written["test"] = str(test_file)
     recorder, recorded_test = Recorder(), RecordedTest(str(target))
     recorded_test.failure = RecordedFailure(found.outcome.error, target.file, NONE, None)
@@ -133,10 +134,3 @@ class _Limited:
             yield outcome
             if self._until is not None and monotonic_s() >= self._until and not self._has_failed:
                 return
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SluiceError(f"{path}: cannot write: {error.strerror}") from None

@@ -7,6 +7,7 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.options import format_option
+from sluice.cli.written_file import write_file
 from sluice.errors import SluiceError
 from sluice.journal_events import AnyEvent, Gap
 from sluice.text.json_text import json_text
@@ -54,9 +55,9 @@ def trace(
     if compare is not None:
         found.compare = compared(found, _read(compare, last, None, token))
     if output is not None:
-        _write(output, render(found).encode())
+        write_file(output, render(found))
     if perfetto is not None:
-        _write(perfetto, perfetto_of(found))
+        write_file(perfetto, perfetto_of(found))
     click.echo(json_text(_summary(found)) if output_format == "json" else "\n".join(_lines(found)))
 
 
@@ -97,10 +98,3 @@ def _lines(found: Trace) -> list[str]:
         lines += [f"  and {counted(len(differences) - 1, 'other difference')}"] if len(differences) > 1 else []
         lines += [] if differences else ["no difference"]
     return lines
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise SluiceError(f"{path}: cannot write: {error.strerror}") from None

@@ -11,6 +11,7 @@ import msgspec
 from sluice.cli.commands import Command
 from sluice.cli.journal.sources import read_events
 from sluice.cli.options import format_option
+from sluice.cli.written_file import write_file
 from sluice.errors import SluiceError
 from sluice.lint.baseline import baseline as baseline_of
 from sluice.lint.baseline import read_baseline
@@ -95,17 +96,17 @@ def lint(
     known = set() if baseline is None else read_baseline(baseline)
     result = _of_clients(fold(read_events(source, token)).result(list(rules.values())), client_id)
     if write_baseline is not None:
-        _write(write_baseline, baseline_of(result.findings))
+        write_file(write_baseline, baseline_of(result.findings))
     result, hidden = _without(result, known)
     failing = [] if fail_on == "never" else Severity(fail_on).and_worse
     if html is not None:
         from sluice.lint.report.page import page
 
-        _write(html, page(result, rules, source))
+        write_file(html, page(result, rules, source))
     if junit is not None:
-        _write(junit, junit_of(result, rules, failing).decode())
+        write_file(junit, junit_of(result, rules, failing))
     if sarif is not None:
-        _write(sarif, json_text(sarif_of(result, rules, sarif_location or source)) + "\n")
+        write_file(sarif, json_text(sarif_of(result, rules, sarif_location or source)) + "\n")
     if output_format == "json":
         click.echo(json_text(document(result, rules, source)))
     else:
@@ -135,10 +136,3 @@ def _without(result: Result, known: Collection[Identity]) -> tuple[Result, int]:
     """Leave out known findings; return also their number."""
     new = [each for each in result.findings if each.identity not in known]
     return msgspec.structs.replace(result, findings=new), len(result.findings) - len(new)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SluiceError(f"{path}: cannot write: {error.strerror}") from None
