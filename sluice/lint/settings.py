@@ -23,6 +23,12 @@ _LEAST_MEASURED = 5  # values, for a median that one of them does not decide
 _MOST_VALUES = 3
 _ISOLATION = {0: "read_uncommitted", 1: "read_committed"}
 _US_PER_MS = 1000
+_FETCH_FIELDS = {
+    "fetch.max.wait.ms": "max_wait_ms",
+    "fetch.min.bytes": "min_bytes",
+    "fetch.max.bytes": "max_bytes",
+    "max.partition.fetch.bytes": "partition_max_bytes",
+}
 
 
 class Certainty(StrEnum):
@@ -89,11 +95,9 @@ def _transactions(facts: Transactions) -> Iterator[Setting]:
 
 def _fetching(facts: Fetching) -> Iterator[Setting]:
     requests = "Fetch requests"
-    yield from _stated("fetch.max.wait.ms", facts.max_wait_ms, requests)
-    yield from _stated("fetch.min.bytes", facts.min_bytes, requests)
-    yield from _stated("fetch.max.bytes", facts.max_bytes, requests)
-    yield from _stated("max.partition.fetch.bytes", facts.partition_max_bytes, requests)
-    levels = Counter({_ISOLATION.get(level, str(level)): n for level, n in facts.isolation_level.items()})
+    for name, field in _FETCH_FIELDS.items():
+        yield from _stated(name, facts.by(field), requests)
+    levels = Counter({_ISOLATION.get(level, str(level)): n for level, n in facts.by("isolation_level").items()})
     yield from _stated("isolation.level", levels, requests)
 
 

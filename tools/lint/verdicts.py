@@ -1,22 +1,80 @@
 """What `sluice lint` reports about the client under test, and whether it is what a plant, or a default, must have."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from sluice.lint.findings import Finding
 from sluice.lint.rule import Severity
 from sluice.lint.run import lint
-from tools.lint.clients import CLIENTS
+from tools.lint.clients import BY_NAME, CLIENTS
 from tools.lint.defaults import SCENES
 from tools.lint.examples import EXAMPLES
 from tools.lint.plant import Plant
-from tools.lint.runs import Task, run_all
-from tools.lint.scene import FEEDER, Run
+from tools.lint.scene import FEEDER, Run, Scene, play, play_virtually
+
+BESIDE = 6  # runs in real time; they mostly sleep
+PROCESSES = 2
+
+T = TypeVar("T")
+
+
+class Task(NamedTuple):
+    """One run."""
+
+    name: str
+    client: str
+    seed: int
+    scene: Scene
+
+
+def run_all(tasks: Sequence[Task], judge: Callable[[Task, Run], T]) -> Iterator[T]:
+    """Yield what `judge` returns of each task and its run, in any order; journals are not kept."""
+    virtual = [task for task in tasks if BY_NAME[task.client].virtual]
+    if virtual:
+        with ProcessPoolExecutor(PROCESSES) as pool:
+            yield from pool.map(partial(_virtual, judge), virtual)
+    real = [task for task in tasks if not BY_NAME[task.client].virtual]
+    if real:
+        with asyncio.Runner() as runner:
+            results = _real(real, judge)
+            while (found := runner.run(_next(results))) is not None:
+                yield found
+
+
+def _virtual(judge: Callable[[Task, Run], T], task: Task) -> T:
+    try:
+        run = play_virtually(task.scene, BY_NAME[task.client], task.seed)
+    except Exception:  # not every exception can pass to another process
+        run = Run([], [traceback.format_exc()])
+    return judge(task, run)
+
+
+async def _next(results: AsyncIterator[T]) -> T | None:
+    return await anext(results, None)
+
+
+async def _real(tasks: Sequence[Task], judge: Callable[[Task, Run], T]) -> AsyncIterator[T]:
+    places = asyncio.Semaphore(BESIDE)
+
+    async def one(task: Task) -> T:
+        async with places:
+            return judge(task, await play(task.scene, BY_NAME[task.client]))
+
+    try:
+        for each in asyncio.as_completed([one(task) for task in tasks]):
+            yield await each
+    finally:
+        for client in CLIENTS:
+            await client.close()
+
 
 PLANTED, REMEDIED = "planted", "remedied"
 

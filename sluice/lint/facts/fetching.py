@@ -137,7 +137,6 @@ class _Connection(msgspec.Struct):
 class Fetching(Domain):
     """The fetches of a client, without those of followers.
 
-    max_wait_ms, min_bytes, max_bytes, partition_max_bytes, isolation_level: number of requests by value
     positions: by topic and partition
     unlisted: number of requests of which the journal left partitions off
     unwaiting: empty responses that came at once, because the request did not wait
@@ -156,27 +155,8 @@ class Fetching(Domain):
         self._settings: dict[_Settings, int] = {}  # number of requests
         self._connections: dict[int, _Connection] = {}
 
-    @property
-    def max_wait_ms(self) -> Counter[int]:
-        return self._by("max_wait_ms")
-
-    @property
-    def min_bytes(self) -> Counter[int]:
-        return self._by("min_bytes")
-
-    @property
-    def max_bytes(self) -> Counter[int]:
-        return self._by("max_bytes")
-
-    @property
-    def partition_max_bytes(self) -> Counter[int]:
-        return self._by("partition_max_bytes")
-
-    @property
-    def isolation_level(self) -> Counter[int]:
-        return self._by("isolation_level")
-
-    def _by(self, field: str) -> Counter[int]:
+    def by(self, field: str) -> Counter[int]:
+        """Return the number of requests by the value of a field, such as max_wait_ms."""
         index, found = _FIELDS.index(field), Counter[int]()
         for settings, count in self._settings.items():
             value = settings[index]

@@ -74,16 +74,16 @@ class Producing(Domain):
 
     @property
     def acks(self) -> Counter[int]:
-        found = Counter[int]()
-        for (acks, _), count in self._settings.items():
-            found[acks] += count
-        return found
+        return self._by(0)
 
     @property
     def timeouts_ms(self) -> Counter[int]:
+        return self._by(1)
+
+    def _by(self, index: int) -> Counter[int]:
         found = Counter[int]()
-        for (_, timeout_ms), count in self._settings.items():
-            found[timeout_ms] += count
+        for settings, count in self._settings.items():
+            found[settings[index]] += count
         return found
 
     @property

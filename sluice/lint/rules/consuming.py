@@ -186,7 +186,7 @@ def fetches_without_wait(facts: ClientFacts) -> Iterator[Evidence]:
     if fetching.unwaiting.fastest_ns:
         yield Evidence(
             f"{fetching.unwaiting.count:,} empty fetches, {fetching.unwaiting.in_words}, with a wait of "
-            f"{min(fetching.max_wait_ms)} ms for {min(fetching.min_bytes)} bytes",
+            f"{min(fetching.by('max_wait_ms'))} ms for {min(fetching.by('min_bytes'))} bytes",
             fetching.unwaiting.examples,
         )
 

@@ -10,9 +10,8 @@ from sluice.lint.registry import all_rules
 from tools.lint.clients import BY_NAME
 from tools.lint.plant import Plant
 from tools.lint.plants import FEWER, all_plants
-from tools.lint.runs import Task
 from tools.lint.scene import play_virtually
-from tools.lint.verdicts import PLANTED, REMEDIED, half_of, verdict_of
+from tools.lint.verdicts import PLANTED, REMEDIED, Task, half_of, verdict_of
 
 PLANTS = all_plants()
 THREE = 3
