@@ -26,7 +26,7 @@ def config() -> None:
 @config.command("list")
 @format_option
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Properties file.")
-@override_option()
+@override_option
 def list_(output_format: str, file: Path | None, overrides: tuple[str, ...]) -> None:
     """List every property with its effective value."""
     settings = Config.load(file, overrides, os.environ).entries()

@@ -35,39 +35,31 @@ def with_all(options: Iterable[Callable[[_F], _F]], command: _F) -> _F:
     return command
 
 
-def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
-    return click.option(
-        "--bootstrap",
-        envvar="SLUICE_BOOTSTRAP",
-        default="127.0.0.1:9092",
-        show_default=True,
-        show_envvar=True,
-        help="Bootstrap server, HOST:PORT.",
-    )(command)
-
-
-def admin_option(command: click.decorators.FC) -> click.decorators.FC:
-    return click.option(
-        "--admin",
-        envvar="SLUICE_ADMIN",
-        default="http://127.0.0.1:9644",
-        show_default=True,
-        show_envvar=True,
-        help="URL of the broker's admin port.",
-    )(command)
+bootstrap_option = click.option(
+    "--bootstrap",
+    envvar="SLUICE_BOOTSTRAP",
+    default="127.0.0.1:9092",
+    show_default=True,
+    show_envvar=True,
+    help="Bootstrap server, HOST:PORT.",
+)
+admin_option = click.option(
+    "--admin",
+    envvar="SLUICE_ADMIN",
+    default="http://127.0.0.1:9644",
+    show_default=True,
+    show_envvar=True,
+    help="URL of the broker's admin port.",
+)
+override_option = click.option(
+    "--override", "overrides", multiple=True, metavar="KEY=VALUE", shell_complete=properties,
+    help="Value of a property; repeatable.",
+)  # fmt: skip
 
 
 def admin_options(command: click.decorators.FC) -> click.decorators.FC:
     token = click.option("--token", help="Token of the admin port (sluice.admin.token).")
     return admin_option(token(command))
-
-
-def override_option(
-    text: str = "Value of a property; repeatable.",
-) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    return click.option(
-        "--override", "overrides", multiple=True, metavar="KEY=VALUE", shell_complete=properties, help=text
-    )
 
 
 def format_option(command: click.decorators.FC) -> click.decorators.FC:

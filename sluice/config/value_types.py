@@ -111,17 +111,12 @@ def users() -> Kind:
 
 
 def choice(*accepted: str) -> Kind:
-    def parse(text: str) -> str:
-        return _one_of(text.strip(), accepted)
-
-    return Kind("STRING", "one of " + ", ".join(accepted), parse, accepted)
+    return Kind("STRING", "one of " + ", ".join(accepted), lambda text: _one_of(text.strip(), accepted), accepted)
 
 
 def choice_or_none(*accepted: str) -> Kind:
-    def parse(text: str) -> str:
-        return _one_of(text.strip(), ("", *accepted))
-
-    return Kind("STRING", "nothing or one of " + ", ".join(accepted), parse)
+    words = "nothing or one of " + ", ".join(accepted)
+    return Kind("STRING", words, lambda text: _one_of(text.strip(), ("", *accepted)))
 
 
 def principals() -> Kind:
@@ -194,11 +189,8 @@ def replicas() -> Kind:
 
 def rate() -> Kind:
     """Accept bytes per second; empty text and Kafka's largest long mean no limit."""
-
-    def parse(text: str) -> float | None:
-        return None if text.strip() in ("", str(LONG_MAX)) else parse_rate(text)
-
-    return Kind("DOUBLE", "bytes per second of at least 1, such as 2M, 512Ki or 1e6 (empty: no quota)", parse)
+    words = "bytes per second of at least 1, such as 2M, 512Ki or 1e6 (empty: no quota)"
+    return Kind("DOUBLE", words, lambda text: None if text.strip() in ("", str(LONG_MAX)) else parse_rate(text))
 
 
 def rates() -> Kind:

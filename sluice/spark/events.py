@@ -74,8 +74,6 @@ def _sql_type(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         fields = ", ".join(f"{each.name}: {_sql_type(each.type)}" for each in msgspec.structs.fields(annotation))
         return f"struct<{fields}>"
-    if get_origin(annotation) is dict:
-        return "map<string, string>"
     (some,) = (each for each in get_args(annotation) if each is not NoneType)  # of a union with None
     return _sql_type(some)
 

@@ -57,11 +57,6 @@ def has_failed(request: Request) -> bool:
     return bool(request.error_codes) or request.answered_ns is None
 
 
-def detail_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Return name and value of fields, without those that the columns of bars have."""
-    return tuple(_detail(request))
-
-
 def partition_name(partition: TopicPartition) -> str:
     return partition.topic if partition.partition == NO_ID else f"{partition.topic}-{partition.partition}"
 
@@ -114,7 +109,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _detail(request: Request) -> Iterator[tuple[str, str]]:
+def detail_of(request: Request) -> Iterator[tuple[str, str]]:
+    """Yield name and value of fields, without those that the columns of bars have."""
     for code in request.error_codes:
         yield "error", f"{name_of(code)} ({code})"
     if request.rule_id:

@@ -171,7 +171,7 @@ class Timeline:
             event.seq,
             parked if parked >= _US_PER_MS else 0,
             event.throttle_time_ms * _US_PER_MS,
-            detail_of(event),
+            tuple(detail_of(event)),
             event.correlation_id,
             event.request_bytes,
             event.response_bytes,

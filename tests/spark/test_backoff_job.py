@@ -10,9 +10,9 @@ from pyspark.sql import functions as f
 from sluice import SyncBroker
 from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent
-from sluice.spark.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files, start
 from sluice.spark.backoff.job import JobSettings
 from sluice.spark.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
+from sluice.spark.backoff.run import QUARANTINE, VERDICTS, Sinks, judge_files, start
 from sluice.spark.backoff.spans import KINDS, HostEvent, Limits
 from sluice.spark.progress import Progress, Tally
 from sluice.spark.streaming import Journal

@@ -17,7 +17,7 @@ from sluice.spark.progress import Progress, Tally
 from sluice.spark.streaming import Journal
 from sluice.spark.throttle.byte_quotas import byte_quota
 from sluice.spark.throttle.job import Windows
-from sluice.spark.throttle.sinks import Queries, Sinks, start
+from sluice.spark.throttle.run import Queries, Sinks, start
 from tests.spark.journal_lines import request, throttle
 from tests.spark.kafka_data import PATIENCE_S, consume, produce
 

@@ -5,6 +5,7 @@ A policy patches the producer before it connects. Each policy has the expected v
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -185,34 +186,26 @@ def one_counter(producer: Producer, random: Random, *, reset: bool) -> None:
         failures[0] = 0 if reset else failures[0]
         completed(batch)  # type: ignore[arg-type]
 
-    def time_left_ms(batch: object, now_ms: float) -> float | None:
-        if batch.attempts == 0:  # type: ignore[attr-defined]
-            return None
-        left_ms: float = accumulator._retry_backoff.backoff(failures[0] - 1) - batch.waited_ms(now_ms)  # type: ignore[attr-defined]
-        return left_ms if left_ms > 0 else None
-
-    for name, function in (("reenqueue", counted), ("completed", ended), ("_time_left_ms", time_left_ms)):
+    _wait_after(producer, lambda batch: failures[0])
+    for name, function in (("reenqueue", counted), ("completed", ended)):
         setattr(accumulator, name, function)
 
 
-def per_connection(producer: Producer, random: Random) -> None:
-    one_counter(producer, random, reset=True)
-
-
-def never_reset(producer: Producer, random: Random) -> None:
-    one_counter(producer, random, reset=False)
-
-
-def waits_for_new_leader_too(producer: Producer, random: Random) -> None:
+def _wait_after(producer: Producer, failures: Callable[[Any], int]) -> None:
+    """Wait before each retry of a batch for the backoff after this number of failures."""
     accumulator = producer._accumulator
 
-    def time_left_ms(batch: object, now_ms: float) -> float | None:
-        if batch.attempts == 0:  # type: ignore[attr-defined]
+    def time_left_ms(batch: Any, now_ms: float) -> float | None:
+        if batch.attempts == 0:
             return None
-        left_ms: float = accumulator._retry_backoff.backoff(batch.attempts - 1) - batch.waited_ms(now_ms)  # type: ignore[attr-defined]
+        left_ms: float = accumulator._retry_backoff.backoff(failures(batch) - 1) - batch.waited_ms(now_ms)
         return left_ms if left_ms > 0 else None
 
     setattr(accumulator, "_time_left_ms", time_left_ms)  # noqa: B010  (a method is replaced)
+
+
+def waits_for_new_leader_too(producer: Producer, random: Random) -> None:
+    _wait_after(producer, lambda batch: batch.attempts)
 
 
 def retries_anything(producer: Producer, random: Random) -> None:
@@ -315,9 +308,9 @@ PRODUCING = [
     _of("errors", "jitter after the maximum", "580/2-", retries(exponential(RETRY_BASE_MS, capped_first=True))),
     _of("errors", "no wait", "580/1- 580/17-", retries(constant(20)), finds=STORM),
     _of("then-success", "unchanged", "580/6+"),
-    _of("then-success", "never reset", "580/6-", never_reset),
+    _of("then-success", "never reset", "580/6-", partial(one_counter, reset=False)),
     _of("two-partitions", "unchanged", "580/5+"),
-    _of("two-partitions", "counted per connection", "580/5-", per_connection),
+    _of("two-partitions", "counted per connection", "580/5-", partial(one_counter, reset=True)),
     _of("new-leader", "unchanged", "580/7+"),
     _of("new-leader", "waits anyway", "580/7-", waits_for_new_leader_too),
     _of("equal", "unchanged", "580/4+"),

@@ -16,7 +16,8 @@ from sluice import testing
 from sluice.audit.judge.model.attempts import Kind
 from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
 from sluice.audit.judge.model.verdict import State
-from sluice.audit.probes import GROUP, PROBES, TOPIC, Setting
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import GROUP, TOPIC, Setting
 from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import Job, Subject
 from sluice.audit.subjects.driven import RunningTask

@@ -23,7 +23,7 @@ from .clients import (
     SluiceProducer,
 )
 from .consumer_group import RELEASES, Kip848Consumer
-from .history import AnyOperation, Commit, Committed, End, EndOffset, Guarantee, History, Init, Outcome, Poll, Send
+from .history import AnyOperation, Commit, Committed, End, EndOffset, Guarantee, History, Init, Poll, Send
 
 PARTITIONS = 3
 # Each key belongs to one partition.
@@ -336,6 +336,3 @@ def processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
 
 def _listening(create: Callable[..., ConsumerClient]) -> NewConsumer:
     return lambda changed: create(changed=changed)
-
-
-__all__ = ["PARTITIONS", "Outcome", "Workload", "now_ms", "processes"]

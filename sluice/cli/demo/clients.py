@@ -72,7 +72,7 @@ async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
     stop, loop = Event(), asyncio.get_running_loop()
     outcome: Future[None] = Future()
 
-    def note(sent_ms: float) -> None:
+    def note(sent_ms: float, _: object) -> None:
         exchange = Exchange(sent_ms, clock.monotonic_ms(), _STEADY_RECORD_BYTES, 0)
         loop.call_soon_threadsafe(client.trace.add, exchange)
 
@@ -107,7 +107,7 @@ async def _produce(client: Client, bootstrap: str, clock: Clock, value: bytes) -
             await producer.send_and_wait(client.name, value, partition=0)
 
 
-def _send_steadily(name: str, bootstrap: str, clock: Clock, stop: Event, note: Callable[[float], None]) -> None:
+def _send_steadily(name: str, bootstrap: str, clock: Clock, stop: Event, note: Callable[[float, object], None]) -> None:
     producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=name)
     value = bytes(_STEADY_RECORD_BYTES)
     errors: list[Exception] = []
@@ -115,16 +115,12 @@ def _send_steadily(name: str, bootstrap: str, clock: Clock, stop: Event, note: C
         while not stop.wait(_STEADY_EVERY_S) and not errors:
             # Not awaited: a thread that waits for a response does not notice `stop`.
             sent = producer.send(name, value, partition=0)
-            sent.add_callback(partial(_noted, note, clock.monotonic_ms()))
+            sent.add_callback(partial(note, clock.monotonic_ms()))
             sent.add_errback(errors.append)
     finally:
         producer.close(timeout=_STOP_TIMEOUT_S)
     for error in errors:
         raise error
-
-
-def _noted(note: Callable[[float], None], sent_ms: float, _: object) -> None:
-    note(sent_ms)
 
 
 def _note_exchanges(

@@ -53,7 +53,8 @@ def backoff(
     else:
         session = open_session(name, master=master, jars=options["jars"], settings=properties)
 
-    from sluice.spark.backoff.run import JobSettings, run
+    from sluice.spark.backoff.job import JobSettings
+    from sluice.spark.backoff.run import run
 
     limits = Limits(quiet * _NS_PER_MS, longest * _NS_PER_MS)
     job = JobSettings(wanted, limits, interval(options["lateness"]))

@@ -101,7 +101,10 @@ def plan(
         if find_spec(module) is None:
             raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[plan]'")
     chosen = engine or ("spark" if _names_spark(conf) else "local")
-    from .plan_run import Limits, Policy, Settings, run
+    from sluice.spark.plan.analysis import Limits, Settings
+    from sluice.spark.plan.recommendation import Policy
+
+    from .plan_run import run
 
     limits = None if no_recommendation else Limits(max_delay_p99, max_throttled)
     run(

@@ -12,13 +12,11 @@ from sluice.cli.progress import progress
 from sluice.errors import SluiceError
 from sluice.spark.charges.charges import QUARANTINED
 from sluice.spark.plan import local_engine, spark_engine
-from sluice.spark.plan.analysis import Engine, Limits, OnProgress, Settings
+from sluice.spark.plan.analysis import Engine, OnProgress, Settings
 from sluice.spark.plan.job import Plan, plan, quarantine_reasons
 from sluice.spark.plan.recommendation import Need, Policy, Recommendation
 from sluice.spark.session import open_session_without_kafka
 from sluice.spark.splits import Split
-
-__all__ = ["Limits", "Policy", "Settings", "run"]
 
 _REASONS_SHOWN, _BOUNDS_SHOWN = 3, 5
 

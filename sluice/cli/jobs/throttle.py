@@ -35,7 +35,8 @@ def throttle(
     settings = SPARK_PROPERTIES | options["conf"]
     session = open_session("sluice throttle", master=options["master"], jars=options["jars"], settings=settings)
 
-    from sluice.spark.throttle.run import Windows, run
+    from sluice.spark.throttle.job import Windows
+    from sluice.spark.throttle.run import run
 
     as_json = echo(options)
     run(

@@ -64,7 +64,7 @@ DEFAULT_PORT = 19092
 )
 @admin_port_option
 @click.option("--config", "config_file", type=click.Path(), metavar="FILE", help="Properties of the proxy's side.")
-@override_option()
+@override_option
 @seed_option
 @log_format_option
 def proxy(

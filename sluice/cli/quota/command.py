@@ -16,6 +16,7 @@ from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import QUOTA_NAMES, parse_quota
 from sluice.errors import SluiceError
 from sluice.text.error_text import expected, nearest, shown, unknown
+from sluice.text.json_text import json_text
 
 if TYPE_CHECKING:
     from .places import Place
@@ -149,7 +150,7 @@ def delete(
 @format_option
 def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
     """Explain why a client is throttled: matching quotas, recorded usage, and the last delay in numbers."""
-    from .explanation import as_json, ask, in_words, is_known
+    from .explanation import ask, in_words, is_known
 
     answer = ask(admin, token, client_id, user)
     if not is_known(answer):
@@ -157,7 +158,7 @@ def explain(client_id: str, user: str, admin: str, token: str | None, output_for
             f"client {shown(client_id)} of user {shown(user)}: no connections and no recorded usage. "
             "Check the client id and --user."
         )
-    click.echo(as_json(answer) if output_format == "json" else in_words(answer))
+    click.echo(json_text(answer) if output_format == "json" else in_words(answer))
 
 
 def _place(bootstrap: str, proxy: str | None, token: str | None) -> "Place":

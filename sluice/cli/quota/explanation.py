@@ -12,7 +12,6 @@ from sluice.quotas.explain import (
     format_amount,
     format_rate,
 )
-from sluice.text.json_text import json_text
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
@@ -24,10 +23,6 @@ def is_known(answer: Explanation) -> bool:
     return any(
         broker.connections or any(quota.rate is not None for quota in broker.quotas) for broker in answer.brokers
     )
-
-
-def as_json(answer: Explanation) -> str:
-    return json_text(answer)
 
 
 def in_words(answer: Explanation) -> str:

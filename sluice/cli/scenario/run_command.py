@@ -9,8 +9,9 @@ from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option, override_option
+from sluice.text.json_text import json_text
 
-from .runs import as_json, run_against, run_scenario, summary
+from .runs import run_against, run_scenario, summary
 
 _OWN = ("host", "port", "admin_port", "overrides", "seed")
 _OTHERS = ("token", "keep")
@@ -21,7 +22,7 @@ _OTHERS = ("token", "keep")
 @click.option("--host", help="Address to listen on; overrides `listeners`.  [default: 127.0.0.1]")
 @click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free port.  [default: 9092]")
 @click.option("--admin-port", type=Integer(0, 65535), help="Admin HTTP port; 0 picks a free port.  [default: 9644]")
-@override_option()
+@override_option
 @click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: the scenario's]")
 @click.option("--against", metavar="ADMIN_URL", help="Admin address of a running cluster to run the scenario on.")
 @click.option("--token", help="Token of the admin port (sluice.admin.token); needs --against.")
@@ -61,6 +62,6 @@ def run(
             )
 
         report = run_scenario(wanted, host, port, 9644 if admin_port is None else admin_port, overrides, seed)
-    click.echo(as_json(report) if output_format == "json" else summary(report))
+    click.echo(json_text(report) if output_format == "json" else summary(report))
     if report.problems:
         raise SystemExit(1)

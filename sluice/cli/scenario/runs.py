@@ -23,7 +23,6 @@ from sluice.cli.serve.run import SEEDS, listener_pairs, print_ready, stop_at_sig
 from sluice.cli.text_table import table
 from sluice.clock import LoopClock
 from sluice.config.broker_config import Config
-from sluice.text.json_text import json_text
 from sluice.web import load as load_page
 
 
@@ -39,10 +38,6 @@ def summary(report: RunReport) -> str:
     end = f"scenario {report.scenario} {report.state} after {took}: {len(report.steps)} steps{failed}"
     rows = [(rule.id, rule.action, str(rule.matched), str(rule.hits), rule.problem) for rule in report.rules]
     return "\n".join([*table(("RULE", "ACTION", "MATCHED", "HITS", "PROBLEM"), rows), end] if rows else [end])
-
-
-def as_json(report: RunReport) -> str:
-    return json_text(report)
 
 
 log = logging.getLogger("sluice.cli")
@@ -69,11 +64,8 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
     loop = asyncio.get_running_loop()
     random = Random(seed)  # noqa: S311  (runs are repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
-
-    def print_step(step: StepDone) -> None:
-        click.echo(step_line(step, run.duration_ms), err=True)
-
-    run = Run(scenario, server, on_step=print_step, keep=True)  # nothing to restore: the brokers stop
+    # Nothing to restore: the brokers stop.
+    run = Run(scenario, server, on_step=lambda step: click.echo(step_line(step, run.duration_ms), err=True), keep=True)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()

@@ -58,7 +58,7 @@ log_format_option = click.option(
     type=click.Choice(AS_RELEASES),
     help="Kafka release whose API versions and throttling behaviour to use.  [default: all versions]",
 )
-@override_option()
+@override_option
 @seed_option
 @log_format_option
 def serve(

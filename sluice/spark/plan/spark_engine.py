@@ -99,10 +99,8 @@ def _replay(
     replay_clients(ordered, settings, out, lambda *_: None, part)
 
 
-@cache
-def _freeze() -> None:
-    """Exempt imported modules from the garbage collection after each task, which would take 40 ms."""
-    gc.freeze()
+# Exempts imported modules from the garbage collection after each task, which would take 40 ms.
+_freeze = cache(gc.freeze)
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ the code of the broker's rules.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -24,8 +24,49 @@ from sluice.journal_events import ConnectionOpened, Request, RuleChange, Scenari
 from sluice.protocol.entities import RequestEntities
 from sluice.trace.described import counted, rule_text
 
-from .closest import Condition, closest
 from .history import NS_PER_MS, Found, History, client_of, duration, grouped, listed, seqs, topics_of
+
+
+class Condition(NamedTuple):
+    """A condition on requests.
+
+    name: name of the field
+    expected: what the condition accepts
+    actual: the value of a request
+    holds: whether a request meets it
+    """
+
+    name: str
+    expected: str
+    actual: Callable[[Request], str]
+    holds: Callable[[Request], bool]
+
+
+class Closest(NamedTuple):
+    request: Request
+    unmet: Sequence[Condition]
+
+    def differences(self) -> str:
+        """Return `client_id is shop, expected shop2; broker is 1, expected 2`."""
+        return "; ".join(f"{each.name} is {each.actual(self.request)}, expected {each.expected}" for each in self.unmet)
+
+
+def closest(requests: Iterable[Request], conditions: Sequence[Condition]) -> Closest | None:
+    """Return the first of the requests that meet most conditions; None without requests.
+
+    Another API counts as two conditions: a Produce of another client is closer than another request of the client.
+    """
+    best: Closest | None = None
+    for request in requests:
+        found = Closest(request, [each for each in conditions if not each.holds(request)])
+        if best is None or _distance(found) < _distance(best):
+            best = found
+    return best
+
+
+def _distance(found: Closest) -> int:
+    return sum(2 if each.name == "api" else 1 for each in found.unmet)
+
 
 _CONDITIONS = (
     *("broker", "api", "client_id", "software_name", "software_version", "principal", "listener"),

@@ -9,7 +9,7 @@ from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
-from sluice.spark.charges.request_sizes import fetch_response_size, produce_request_size
+from sluice.spark.charges.from_request_log import fetch_response_size, produce_request_size
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=140)
 few = settings(max_examples=settings().max_examples // 5)  # per version

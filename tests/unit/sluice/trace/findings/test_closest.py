@@ -1,7 +1,7 @@
 """The request that meets most conditions."""
 
 from sluice.journal_events import Request
-from sluice.trace.findings.closest import Condition, closest
+from sluice.trace.findings.faults import Condition, closest
 from tests.support.journals import Journal
 
 
