@@ -1,24 +1,27 @@
 """The routes of the page on the admin port: `/`, its files, and its data at `/api/v1/stream`.
 
-The files contain no data of the broker and need no token. The data needs the token, if one is configured. The policy of
-the files forbids inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML.
+The files contain no data of the broker and need no token. The data needs the token, if one is configured; an
+EventSource cannot send one, so the page reads the server-sent events with `fetch`. The policy of the files forbids
+inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML.
 """
 
+from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from sluice.broker.admin.operation import AdminContext, AdminExtension, Nothing, Operation
 from sluice.broker.server.cluster_server import ClusterServer
 
 from .feed import Feed
 from .message import Message
-from .stream import EVENTS, EventStream
-from .view import ViewQuery
+from .view import View, ViewQuery
+from .viewer import Viewer
 
 _FOLDER = Path(__file__).parent / "static"
 INDEX = "index.html"
@@ -90,3 +93,28 @@ def _served(asset: Asset, request: Request) -> Response:
     if request.headers.get("if-none-match") == asset.etag:
         return Response(status_code=304, headers=asset.headers)
     return Response(asset.content, headers=asset.headers)
+
+
+EVENTS = "text/event-stream"
+# A comment, sent if nothing has changed, so that both sides notice a lost connection.
+_KEEPALIVE = b":\n\n"
+_NOTHING = b"{}"
+
+
+class EventStream(StreamingResponse):
+    def __init__(self, feed: Feed, view: View) -> None:
+        super().__init__((), media_type=EVENTS, headers={"cache-control": "no-store"})
+        self._feed = feed
+        self._view = view
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Around the whole call, as the body iterator is not notified when the client disconnects.
+        with self._feed.watching(self._view) as viewer:
+            self.body_iterator = self._events(viewer)
+            await super().__call__(scope, receive, send)
+
+    async def _events(self, viewer: Viewer) -> AsyncIterator[bytes]:
+        snapshot = self._feed.newest
+        while (snapshot := await self._feed.after(snapshot)) is not None:
+            message = viewer.message(snapshot)
+            yield _KEEPALIVE if message == _NOTHING else b"data: %b\n\n" % message

@@ -1,7 +1,7 @@
 """The table of Kafka's APIs in docs/reference/api-coverage.md agrees with the registry."""
 
 from sluice.broker.exchange.registry import HANDLERS
-from tools.docs.reference.kafka_apis import kafka_apis
+from tools.docs.reference.api_coverage import kafka_apis
 
 
 def test_every_api_key_up_to_the_last_is_listed_once() -> None:

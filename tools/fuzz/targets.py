@@ -37,8 +37,7 @@ from tests.support.sasl import SASL, logged_in
 from tests.support.vectors import vectors
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 from tests.support.wire import frame
-from tools.fuzz.defect import DefectError
-from tools.fuzz.upstream import response_seeds, run_response
+from tools.fuzz.upstream import DefectError, response_seeds, run_response
 
 FINDINGS = Path(__file__).parent / "findings"
 # Far more than any input of a megabyte may take, as a busy machine doubles CPU times.

@@ -33,8 +33,12 @@ from sluice.proxy.server import ProxyOptions, ProxyServer
 from sluice.virtual_time.event_loop import VirtualLoop
 from sluice.web import load as load_page
 from tests.support.wire import frame
-from tools.fuzz.defect import DefectError
 from tools.fuzz.messages import random_message
+
+
+class DefectError(Exception):
+    """A target did what it never should."""
+
 
 # Kind of the proxy, request, number of requests, delivery.
 HEADER = Struct(">BHBB")

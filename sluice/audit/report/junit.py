@@ -41,22 +41,22 @@ def junit(result: AuditResult) -> bytes:
 def _suite(result: SubjectResult, audit: AuditResult) -> Element:
     styles = [style_of(verdict) for verdict in result.verdicts]
     failed_to_run = bool(result.problems) and not any(verdict.state in _DECIDED for verdict in result.verdicts)
-    suite = Element("testsuite", name=_clean(name_of(result.subject)))
+    suite = Element("testsuite", name=printable(name_of(result.subject)))
     suite.set("tests", str(len(styles) + failed_to_run))
     suite.set("failures", str(sum(style in DEVIATIONS for style in styles)))
     suite.set("errors", str(int(failed_to_run)))
     suite.set("skipped", str(sum(style in (INCONCLUSIVE, UNSEEN) for style in styles)))
     suite.set("time", _seconds(result.seconds))
-    suite.set("timestamp", _clean(audit.began))
+    suite.set("timestamp", printable(audit.began))
     properties = SubElement(suite, "properties")
     for name, value in _properties(result, audit):
-        SubElement(properties, "property", name=_clean(name), value=_clean(value))
+        SubElement(properties, "property", name=printable(name), value=printable(value))
     for verdict in result.verdicts:
         suite.append(_case(verdict, result))
-    problems = "\n".join(map(_clean, result.problems))
+    problems = "\n".join(map(printable, result.problems))
     if failed_to_run:
         case = SubElement(suite, "testcase", name=_RUNS, classname=_class(result, _RUNS), time="0")
-        message = f"no usable run: {_clean(result.problems[0])}"
+        message = f"no usable run: {printable(result.problems[0])}"
         SubElement(case, "error", message=message, type=_RUNS).text = problems
     elif problems:
         SubElement(suite, "system-err").text = problems
@@ -75,19 +75,19 @@ def _properties(result: SubjectResult, audit: AuditResult) -> list[tuple[str, st
 
 def _case(verdict: Verdict, result: SubjectResult) -> Element:
     style = style_of(verdict)
-    case = Element("testcase", name=_clean(verdict.statement), classname=_class(result, kip_of(verdict.statement)))
+    case = Element("testcase", name=printable(verdict.statement), classname=_class(result, kip_of(verdict.statement)))
     case.set("time", "0")
     if style in DEVIATIONS:
-        failure = SubElement(case, "failure", message=_clean(f"{style.words}: {verdict.why}"), type=style.key)
+        failure = SubElement(case, "failure", message=printable(f"{style.words}: {verdict.why}"), type=style.key)
         failure.text = "\n".join(_numbers(verdict))
     elif style in (INCONCLUSIVE, UNSEEN):
-        SubElement(case, "skipped", message=_clean(f"{style.words}: {verdict.why}"))
+        SubElement(case, "skipped", message=printable(f"{style.words}: {verdict.why}"))
     return case
 
 
 def _class(result: SubjectResult, what: str) -> str:
     """CI servers split class names at dots."""
-    return f"audit.{_clean(result.subject.name).replace('.', '_')}.{_clean(what)}"
+    return f"audit.{printable(result.subject.name).replace('.', '_')}.{printable(what)}"
 
 
 def _numbers(verdict: Verdict) -> list[str]:
@@ -96,12 +96,8 @@ def _numbers(verdict: Verdict) -> list[str]:
     for name, value in verdict.measured.items():
         expected = f", expected {verdict.expected[name]}" if name in verdict.expected else ""
         lines.append(f"{label(name)}: {measured(name, value)}{expected}")
-    return [_clean(line) for line in [*lines, f"runs: {verdict.runs}"]]
+    return [printable(line) for line in [*lines, f"runs: {verdict.runs}"]]
 
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:.3f}"
-
-
-def _clean(text: str) -> str:
-    return printable(text)

@@ -4,14 +4,15 @@ The faults begin with what harms a cluster or loses records: findings, merged ov
 other deviations follow.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import NamedTuple
 
 from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
 from sluice.audit.subjects import kafka_defaults
 
-from .size import size_of
 from .words import DEVIATIONS, VerdictStyle, finding_words, fit_words, in_order, place_words, style_of
 
 # From the worst on; those of _FIRST, and deviations from _HARMFUL, precede all other faults.
@@ -177,3 +178,34 @@ def backoff_words(backoff: MeasuredBackoff) -> str:
         scope = _SCOPES.get(backoff.kind, "operation")
         parts.append(f"one counter for every {scope}" if backoff.is_shared else f"counted per {scope}")
     return ", ".join(parts)
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_LEAST = 1e-3  # of a value that should not be zero
+
+
+def size_of(verdict: Verdict) -> float:
+    """Return the largest factor by which a value is too small or too large; at least 1."""
+    factors = [
+        _factor(float(value), verdict.expected[name])
+        for name, value in verdict.measured.items()
+        if name in verdict.expected and not isinstance(value, str)
+    ]
+    return max(factors, default=1.0)
+
+
+def _factor(value: float, expected: str) -> float:
+    """Return the factor to the nearest value of a range, such as `80 to 120 ms`, `at most 4` or `0`; 1 within it."""
+    low, high = _range(expected)
+    if value < low:
+        return low / max(value, _LEAST * low)
+    return value / high if value > high > 0 else 1.0
+
+
+def _range(expected: str) -> tuple[float, float]:
+    numbers = [float(each) for each in _NUMBER.findall(expected)]
+    if not numbers:
+        return 0.0, inf
+    if expected.startswith(("at most", "below")):
+        return 0.0, numbers[0]
+    return numbers[0], inf if expected.startswith("at least") else numbers[-1]

@@ -13,17 +13,19 @@ import msgspec
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
-from sluice.audit.probes import Probe
-from sluice.audit.subjects import CommandSubject, Subject
-from sluice.clock import LoopClock
+from sluice.audit.probes.probe import TOPIC, Probe, Produce
+from sluice.audit.subjects import CommandSubject, Job, Subject, SubjectError
+from sluice.clock import Clock, LoopClock, sleep_ms
+from sluice.embedded.broker import Broker
 from sluice.embedded.upstream import Upstream
 from sluice.errors import ConfigError, SluiceError
+from sluice.journal_events import AnyEvent, ConnectionOpened, Request
 from sluice.version import __version__
 
+from .hints import not_connected
 from .observation_files import observation_file
 from .progress import DEFAULT_BUDGET, Budget, Progress
 from .real_cluster import node_ids_of, why_not
-from .role_detection import detect_role
 from .subject_audit import AuditContext, SubjectAudit
 from .timer_lag import LagMeter
 from .worker import Worker, save_kept
@@ -149,3 +151,47 @@ def _quiet_brokers() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+_WITHIN_MS = 20_000.0
+_LOOK_EVERY_MS = 50.0
+_BY_API = {
+    "Produce": Role.PRODUCER,
+    "Fetch": Role.CONSUMER,
+    "CreateTopics": Role.ADMIN,
+    "DeleteTopics": Role.ADMIN,
+    "DescribeConfigs": Role.ADMIN,
+    "DescribeCluster": Role.ADMIN,
+    "DescribeGroups": Role.ADMIN,
+    "ListGroups": Role.ADMIN,
+}
+
+
+async def detect_role(subject: Subject, clock: Clock) -> Role:
+    """Return the role; raise SubjectError for a command that does not start, ends, or sends no conclusive request."""
+    async with Broker() as broker:
+        await broker.cluster.create_topic(TOPIC)
+        job = Job(bootstrap=broker.bootstrap, role=Role.PRODUCER, workload=Produce(), settings={}, seed=0)
+        running = await subject.start(job, lambda callback: None)
+        try:
+            until_ms = clock.monotonic_ms() + _WITHIN_MS
+            while clock.monotonic_ms() < until_ms:
+                events = broker.journal.events()
+                role = _role_in(events)
+                if role is not None:
+                    return role
+                ended = running.ended()
+                if ended is not None:
+                    raise SubjectError(f"{subject.name}: {ended} before it sent a request")
+                await sleep_ms(clock, _LOOK_EVERY_MS)
+        finally:
+            await asyncio.shield(running.end())
+    within = f"within {_WITHIN_MS / 1000:.0f} s"
+    if not any(isinstance(event, ConnectionOpened) for event in events):
+        raise SubjectError(f"{subject.name}: {not_connected(running, within)}")
+    raise SubjectError(f"{subject.name}: sent no {', '.join(_BY_API)} {within}. Specify its role")
+
+
+def _role_in(events: Sequence[AnyEvent]) -> Role | None:
+    apis = (event.api for event in events if isinstance(event, Request))
+    return next((_BY_API[api] for api in apis if api in _BY_API), None)

@@ -8,8 +8,7 @@ import click
 from sluice.cli.commands import Group, Integer
 from sluice.cli.options import format_option
 
-from .like import like_option
-from .run import run
+from .run import like_option, run
 
 _REPORT = click.Path(path_type=Path)
 
@@ -27,7 +26,7 @@ audit.add_command(run)
 @format_option
 def list_(what: str, output_format: str) -> None:
     """List the available clients, the probes, and the statements that they test."""
-    from .lists import as_json, as_text
+    from .reports import as_json, as_text
 
     click.echo(as_json(what) if output_format == "json" else as_text(what))
 

@@ -8,12 +8,17 @@ import msgspec
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult
+from sluice.audit.probes import PROBES
 from sluice.audit.report.comparison import Kind
 from sluice.audit.report.comparison import compare as compared
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.report.traces import has_cases, write_traces
+from sluice.audit.report.words import in_order
 from sluice.audit.runs.observation_files import judge_again, observation_file, read_observations
-from sluice.errors import ConfigError, SluiceError
+from sluice.audit.subjects import SUBJECTS
+from sluice.cli.text_table import table
+from sluice.cli.written_file import write_file
+from sluice.errors import ConfigError
 from sluice.text.error_text import one_of
 from sluice.text.json_text import json_text
 
@@ -57,10 +62,7 @@ def journal(report: Path, file: Path, subject: str | None, probe: str | None, re
     chosen = _chosen("--probe", dict.fromkeys(run.probe for run in runs), probe)
     found = {str(run.repetition): run for run in sorted(runs, key=lambda run: run.repetition) if run.probe == chosen}
     events = found[_chosen("--repetition", found, str(repetition))].events
-    try:
-        file.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
-    except OSError as error:
-        raise SluiceError(f"{file}: cannot write: {error.strerror}") from None
+    write_file(file, b"".join(msgspec.json.encode(event) + b"\n" for event in events))
     click.echo(f"{file}: {len(events)} events")
 
 
@@ -73,3 +75,63 @@ def _chosen(option: str, names: Iterable[str], name: str | None) -> str:
         raise ConfigError(f"{option}: {one_of(known, 'none' if name is None else name)}")
     assert name is not None
     return name
+
+
+_Rows = list[dict[str, str]]
+
+
+def as_text(what: str) -> str:
+    parts = [_table(_LISTS[name]()) for name in _names(what)]
+    return "\n\n".join(parts)
+
+
+def as_json(what: str) -> str:
+    lists = {name: _LISTS[name]() for name in _names(what)}
+    return json_text(lists)
+
+
+def _names(what: str) -> list[str]:
+    return list(_LISTS) if what == "all" else [what]
+
+
+def _table(rows: _Rows) -> str:
+    head = [name.upper() for name in rows[0]]
+    return "\n".join(table(head, [list(row.values()) for row in rows]))
+
+
+def _subjects() -> _Rows:
+    return [
+        {
+            "subject": each.name,
+            "version": each.version() or "-",
+            "time": "virtual" if each.virtual else "real",
+            "note": each.missing() or "",
+        }
+        for each in SUBJECTS.values()
+    ]
+
+
+def _probes() -> _Rows:
+    return [
+        {
+            "probe": each.name,
+            "role": each.role,
+            "for": " ".join(in_order(each.statements)) or "-",
+            "what": each.what,
+        }
+        for each in PROBES.values()
+    ]
+
+
+def _statements() -> _Rows:
+    return [
+        {
+            "statement": each.id,
+            "seen": "no" if each.unobservable else "yes",
+            "text": f"{each.text} Not observable: {each.unobservable}" if each.unobservable else each.text,
+        }
+        for each in (STATEMENTS[statement] for statement in in_order(STATEMENTS))
+    ]
+
+
+_LISTS = {"subjects": _subjects, "probes": _probes, "statements": _statements}

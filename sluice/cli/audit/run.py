@@ -9,7 +9,12 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
 from sluice.cli.options import duration, format_option
 
-from .like import like_option
+like_option = click.option(
+    "--like",
+    type=click.Choice(["kafka"]),
+    help="Judge commands by the defaults of Kafka's client 4.4, where --setting does not set another value.",
+)
+
 
 _ROLES = ("producer", "consumer", "admin")
 # Values of --fail-on, with the kinds of verdicts in sluice/audit/report/words.py that they include.
@@ -88,11 +93,8 @@ def run(
 
     from .measure import measure  # the audit takes a third of a second to import
 
+    fails_on = frozenset(kind for each in fail_on for kind in _FAIL_ON[each])
     measure(
         subjects, probes, out, budget / 1000, role, settings, like, virtual, upstream, upstream_config, seed,
-        _included(fail_on), output_format,
+        fails_on, output_format,
     )  # fmt: skip
-
-
-def _included(fail_on: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(kind for each in fail_on for kind in _FAIL_ON[each])

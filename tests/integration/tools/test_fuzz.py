@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tools.fuzz.mutation import mutated
+from tools.fuzz.campaign import mutated
 from tools.fuzz.targets import TARGETS, run, seeds
 
 SEED = 20261122

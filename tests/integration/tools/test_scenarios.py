@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from sluice.broker.scenarios.files import names
+from tools.scenarios.__main__ import play
 from tools.scenarios.claims import CLAIMS
-from tools.scenarios.play import play
 
 
 def test_every_scenario_has_checks() -> None:

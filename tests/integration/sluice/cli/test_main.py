@@ -10,7 +10,7 @@ LIGHT = [
     "sluice.cli.commands",
     "sluice.cli.help_pages",
     "sluice.cli.main",
-    "sluice.cli.usage_errors",
+    "sluice.cli.main",
     "sluice.errors",
     "sluice.text",
     "sluice.text.error_text",

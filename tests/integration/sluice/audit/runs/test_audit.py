@@ -10,7 +10,8 @@ import pytest
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, State
-from sluice.audit.probes import PROBES, Probe
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import Probe
 from sluice.audit.runs import Budget, Progress, audit
 from sluice.audit.subjects import SUBJECTS, Subject, subject_of
 from sluice.errors import SluiceError
@@ -81,7 +82,7 @@ def test_command(command: str, why: str) -> None:
     ids=["silently", "because it connects elsewhere", "because it authenticates"],
 )
 def test_command_that_never_connects(output: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 2000)
+    monkeypatch.setattr("sluice.audit.runs.audit._WITHIN_MS", 2000)
     code = f'import sys, time; print("{output}", file=sys.stderr, flush=True); time.sleep(60)'
     command = f"{sys.executable} -S -c '{code}' {{bootstrap}}"
     with pytest.raises(SluiceError) as raised:

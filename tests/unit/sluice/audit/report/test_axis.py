@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.audit.report.axis import Axis, axis_of
+from sluice.audit.report.plots import Axis, axis_of
 
 
 @pytest.mark.parametrize(

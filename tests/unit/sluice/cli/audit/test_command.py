@@ -18,12 +18,13 @@ from rich.console import Console
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.judge.model.statements import RECOVERY, STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult, Sort, State, Verdict
-from sluice.audit.probes import PROBES, Probe
+from sluice.audit.probes import PROBES
+from sluice.audit.probes.probe import Probe
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.runs import Budget, Progress
 from sluice.audit.runs.observation_files import observation_file, write_observations
 from sluice.audit.subjects import SUBJECTS, Subject
-from sluice.cli.audit.progress_screen import open_screen
+from sluice.cli.audit.measure import open_screen
 from sluice.cli.main import cli
 from tests.support.audit_events import observed
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
