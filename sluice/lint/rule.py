@@ -76,6 +76,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     kafkajs: str = ""
 
 
+def properties(words: str, **others: str) -> Remedy:
+    """Return a remedy with properties of Kafka, which librdkafka has too, and aiokafka with `_` in the names."""
+    return Remedy(**{"java": words, "librdkafka": words, "aiokafka": words.replace(".", "_")} | others)
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """What was observed.
 

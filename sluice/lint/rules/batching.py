@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.topics import TopicFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 
 # With fewer, chance decides where they go: a producer without keys fills a batch for one partition after the other.
 _LEAST_BATCHES, _LEAST_TOPIC_BYTES = 100, 1024 * 1024
@@ -63,9 +63,8 @@ _LEAST_BATCH_BYTES = 4096
         "In some cases the bottleneck is actually not CPU or disk but network bandwidth.",
         "https://kafka.apache.org/documentation/#design_compression",
     ),
-    remedy=Remedy(
-        java="compression.type=lz4 or zstd",
-        librdkafka="compression.type=lz4 or zstd",
+    remedy=properties(
+        "compression.type=lz4 or zstd",
         aiokafka="compression_type='lz4' or 'zstd'",
         franz_go="kgo.ProducerBatchCompression(kgo.Lz4Compression()), or kgo.ZstdCompression()",
         kafkajs="producer.send({compression: CompressionTypes.GZIP})",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from re import fullmatch
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 
 _MOST_SHORT = 0.5  # a client that connects anew may bootstrap over a second connection, which has no further request
 
@@ -158,9 +158,8 @@ _DEFAULTS = {
         "source of requests beyond just ip/port by allowing a logical application name to be included in server-side "
         "request logging.",
     ),
-    remedy=Remedy(
-        java="client.id=<application>",
-        librdkafka="client.id=<application>",
+    remedy=properties(
+        "client.id=<application>",
         aiokafka="client_id='<application>'",
         franz_go='kgo.ClientID("<application>")',
         kafkajs="clientId: '<application>'",

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 
 
 @rule(
@@ -143,10 +143,8 @@ _RESPONSES = 20
         "less than this value due to per-partition limits max.partition.fetch.bytes and max returned limits "
         "fetch.max.bytes.",
     ),
-    remedy=Remedy(
-        java="max.partition.fetch.bytes=1048576, fetch.max.bytes=52428800",
-        librdkafka="max.partition.fetch.bytes=1048576, fetch.max.bytes=52428800",
-        aiokafka="max_partition_fetch_bytes=1048576, fetch_max_bytes=52428800",
+    remedy=properties(
+        "max.partition.fetch.bytes=1048576, fetch.max.bytes=52428800",
         franz_go="kgo.FetchMaxPartitionBytes(1 << 20), kgo.FetchMaxBytes(50 << 20)",
         kafkajs="maxBytesPerPartition: 1048576, maxBytes: 10485760",
     ),
@@ -311,10 +309,8 @@ _NS_PER_S = 1e9
         "In this case the process that took over consumption would consume from last committed offset and would repeat "
         "the insert of the last batch of data.",
     ),
-    remedy=Remedy(
-        java="auto.commit.interval.ms=5000",
-        librdkafka="auto.commit.interval.ms=5000",
-        aiokafka="auto_commit_interval_ms=5000",
+    remedy=properties(
+        "auto.commit.interval.ms=5000",
         franz_go="kgo.AutoCommitInterval(5 * time.Second)",
         kafkajs="autoCommitInterval: 5000",
     ),
@@ -343,10 +339,8 @@ def rare_commits(facts: ClientFacts) -> Iterator[Evidence]:
         "Setting this to a larger value will cause the server to wait for larger amounts of data to accumulate which "
         "can improve server throughput a bit at the cost of some additional latency.",
     ),
-    remedy=Remedy(
-        java="fetch.min.bytes=16384",
-        librdkafka="fetch.min.bytes=16384",
-        aiokafka="fetch_min_bytes=16384",
+    remedy=properties(
+        "fetch.min.bytes=16384",
         franz_go="kgo.FetchMinBytes(16 << 10)",
         kafkajs="minBytes: 16384",
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import GroupFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, properties, rule
 
 
 @rule(
@@ -16,10 +16,8 @@ from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, rule
         "tried to join with empty protocol type or empty protocol list.",
         "https://kafka.apache.org/protocol.html#protocol_error_codes",
     ),
-    remedy=Remedy(
-        java="the same partition.assignment.strategy in all members; for a change, first both, then the new one",
-        librdkafka="the same partition.assignment.strategy in all members; for a change, first both, then the new one",
-        aiokafka="the same partition_assignment_strategy in all members; for a change, first both, then the new one",
+    remedy=properties(
+        "the same partition.assignment.strategy in all members; for a change, first both, then the new one",
         franz_go="the same kgo.Balancers in all members; for a change, first both, then the new one",
         kafkajs="the same partitionAssigners in all members; for a change, first both, then the new one",
     ),
@@ -76,10 +74,8 @@ def eager_rebalances(facts: GroupFacts) -> Iterator[Evidence]:
         "KafkaConsumer, One Consumer Per Thread",
         "The number of total threads across all processes will be limited by the total number of partitions.",
     ),
-    remedy=Remedy(
-        java="fewer members, or more partitions",
-        librdkafka="fewer members, or more partitions",
-        aiokafka="fewer members, or more partitions",
+    remedy=properties(
+        "fewer members, or more partitions",
         franz_go="fewer members, or more partitions",
         kafkajs="fewer members, or more partitions",
     ),
@@ -106,10 +102,8 @@ def idle_members(facts: GroupFacts) -> Iterator[Evidence]:
         "If set, the consumer is treated as a static member, which means that only one instance with this ID is "
         "allowed in the consumer group at any time.",
     ),
-    remedy=Remedy(
-        java="a group.instance.id per process, such as the name of its pod",
-        librdkafka="a group.instance.id per process, such as the name of its pod",
-        aiokafka="a group_instance_id per process, such as the name of its pod",
+    remedy=properties(
+        "a group.instance.id per process, such as the name of its pod",
         franz_go="a kgo.InstanceID per process, such as the name of its pod",
     ),
     silent="If a fault rule injected the error.",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sluice.lint.facts.deliveries import is_recognizable, of_one_timeout
 from sluice.lint.facts.measures.examples import Examples
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, Unknown, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, Unknown, cited, properties, rule
 from sluice.protocol.errors import ErrorCode
 
 
@@ -19,9 +19,8 @@ from sluice.protocol.errors import ErrorCode
         "In this case should the leader fail immediately after acknowledging the record but before the followers have "
         "replicated it then the record will be lost.",
     ),
-    remedy=Remedy(
-        java="acks=all",
-        librdkafka="acks=all",
+    remedy=properties(
+        "acks=all",
         aiokafka="acks='all', or enable_idempotence=True",
         franz_go="kgo.RequiredAcks(kgo.AllISRAcks()), the default",
         kafkajs="producer.send({acks: -1}), the default",
@@ -45,9 +44,8 @@ def acks_below_all(facts: ClientFacts) -> Iterator[Evidence]:
         "No guarantee can be made that the server has received the record in this case, and the retries configuration "
         "will not take effect (as the client won't generally know of any failures).",
     ),
-    remedy=Remedy(
-        java="acks=all",
-        librdkafka="acks=all",
+    remedy=properties(
+        "acks=all",
         aiokafka="acks='all'",
         franz_go="kgo.RequiredAcks(kgo.AllISRAcks()), the default",
         kafkajs="producer.send({acks: -1}), the default",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 from sluice.protocol.errors import ErrorCode
 
 _LEAST = 5  # several calls of an application may fail before a person reads its log
@@ -80,10 +80,8 @@ def retries_without_growing_waits(facts: ClientFacts) -> Iterator[Evidence]:
         "Producer Configs, retry.backoff.ms",
         "This avoids repeatedly sending requests in a tight loop under some failure scenarios.",
     ),
-    remedy=Remedy(
-        java="retry.backoff.ms=100, the default; a pause where the application retries",
-        librdkafka="retry.backoff.ms=100, the default; a pause where the application retries",
-        aiokafka="retry_backoff_ms=100, the default; a pause where the application retries",
+    remedy=properties(
+        "retry.backoff.ms=100, the default; a pause where the application retries",
         franz_go="without kgo.RetryBackoffFn; kgo.MetadataMinAge(5*time.Second), the default, for batches",
         kafkajs="retry: {initialRetryTime: 300}, the default; a pause where the application retries",
     ),

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import GroupFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, properties, rule
 
 _AGAIN = 2
-_LONGER_TIMEOUT = Remedy(
-    java="session.timeout.ms=45000",
-    librdkafka="session.timeout.ms=45000",
-    aiokafka="session_timeout_ms=45000",
+_LONGER_TIMEOUT = properties(
+    "session.timeout.ms=45000",
     franz_go="kgo.SessionTimeout(45 * time.Second)",
     kafkajs="sessionTimeout: 30000",
 )
@@ -60,10 +58,8 @@ _MOST_MEMBERS = 5
         "the value must be set lower than session.timeout.ms, but typically should be set no higher than 1/3 of that "
         "value",
     ),
-    remedy=Remedy(
-        java="heartbeat.interval.ms=3000, session.timeout.ms=45000",
-        librdkafka="heartbeat.interval.ms=3000, session.timeout.ms=45000",
-        aiokafka="heartbeat_interval_ms=3000, session_timeout_ms=45000",
+    remedy=properties(
+        "heartbeat.interval.ms=3000, session.timeout.ms=45000",
         franz_go="kgo.HeartbeatInterval(3 * time.Second), kgo.SessionTimeout(45 * time.Second)",
         kafkajs="heartbeatInterval: 3000, sessionTimeout: 30000",
     ),
@@ -141,9 +137,8 @@ def poll_too_late(facts: GroupFacts) -> Iterator[Evidence]:
         "If no heartbeats are received by the broker before the expiration of this session timeout, then the broker "
         "will remove this client from the group and initiate a rebalance.",
     ),
-    remedy=Remedy(
-        java="session.timeout.ms=45000",
-        librdkafka="session.timeout.ms=45000",
+    remedy=properties(
+        "session.timeout.ms=45000",
         aiokafka="session_timeout_ms=45000; run blocking code with asyncio.to_thread",
         franz_go="kgo.SessionTimeout(45 * time.Second)",
         kafkajs="sessionTimeout: 30000, and heartbeat() while processing",
@@ -205,10 +200,8 @@ def session_timeout_short(facts: GroupFacts) -> Iterator[Evidence]:
         "This can be used in combination with a larger session timeout to avoid group rebalances caused by transient "
         "unavailability (e.g. process restarts).",
     ),
-    remedy=Remedy(
-        java="session.timeout.ms above the time of a restart, such as 120000",
-        librdkafka="session.timeout.ms above the time of a restart, such as 120000",
-        aiokafka="session_timeout_ms above the time of a restart, such as 120000",
+    remedy=properties(
+        "session.timeout.ms above the time of a restart, such as 120000",
         franz_go="kgo.SessionTimeout above the time of a restart, such as 2 * time.Minute",
     ),
     silent="If the member was away for more than 5 minutes, or the group had no other member.",

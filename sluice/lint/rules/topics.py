@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sluice.lint.facts.topics import TopicFacts
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 
 # Three times the default of auto.commit.interval.ms.
 _MEMBER_NS = 15_000_000_000
@@ -90,9 +90,8 @@ def partition_without_reader(facts: TopicFacts) -> Iterator[Evidence]:
         "Finally, in order for transactional guarantees to be realized from end-to-end, the consumers must be "
         "configured to read only committed messages as well.",
     ),
-    remedy=Remedy(
-        java="isolation.level=read_committed",
-        librdkafka="isolation.level=read_committed",
+    remedy=properties(
+        "isolation.level=read_committed",
         aiokafka="isolation_level='read_committed'",
         franz_go="kgo.FetchIsolationLevel(kgo.ReadCommitted())",
         kafkajs="readUncommitted: false",

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 
 from sluice.lint.facts.subjects import ClientFacts
 from sluice.lint.facts.transactions import NEAR_SHARE
-from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
+from sluice.lint.rule import Evidence, Remedy, Severity, cited, properties, rule
 
 _MOST = 0.9
 
-_LONGER_TIMEOUT = Remedy(
-    java="larger transaction.timeout.ms, or shorter transactions",
-    librdkafka="larger transaction.timeout.ms, or shorter transactions",
-    aiokafka="larger transaction_timeout_ms, or shorter transactions",
+_LONGER_TIMEOUT = properties(
+    "larger transaction.timeout.ms, or shorter transactions",
     franz_go="larger kgo.TransactionTimeout, or shorter transactions",
     kafkajs="larger transactionTimeout, or shorter transactions",
 )
@@ -130,10 +128,8 @@ def transaction_timed_out(facts: ClientFacts) -> Iterator[Evidence]:
         "If this value is larger than the transaction.max.timeout.ms setting in the broker, the request will fail with "
         "a InvalidTxnTimeoutException error.",
     ),
-    remedy=Remedy(
-        java="transaction.timeout.ms=60000",
-        librdkafka="transaction.timeout.ms=60000",
-        aiokafka="transaction_timeout_ms=60000",
+    remedy=properties(
+        "transaction.timeout.ms=60000",
         franz_go="kgo.TransactionTimeout(40 * time.Second)",
         kafkajs="transactionTimeout: 60000",
     ),
@@ -157,10 +153,8 @@ def transaction_timeout_rejected(facts: ClientFacts) -> Iterator[Evidence]:
         "KafkaProducer",
         "As such, it should be unique to each producer instance running within a partitioned application.",
     ),
-    remedy=Remedy(
-        java="a transactional.id per instance, such as one with the number of its shard",
-        librdkafka="a transactional.id per instance, such as one with the number of its shard",
-        aiokafka="a transactional_id per instance, such as one with the number of its shard",
+    remedy=properties(
+        "a transactional.id per instance, such as one with the number of its shard",
         franz_go="a kgo.TransactionalID per instance, such as one with the number of its shard",
         kafkajs="a transactionalId per instance, such as one with the number of its shard",
     ),
