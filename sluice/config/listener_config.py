@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sluice.errors import ConfigError
 
 from .property_table import PROPERTIES, Property
-from .value_types import Value
+from .value_types import Value, Values
 
 PREFIX = "listener.name."
 _OF_MECHANISM = frozenset({"sasl.jaas.config", "connections.max.reauth.ms"})
@@ -31,31 +31,26 @@ def row_of_listener(name: str) -> Property | None:
 
 
 class ListenerConfig:
-    def __init__(self, listener: str, values: Mapping[str, Value], origins: Mapping[str, str]) -> None:
+    def __init__(self, listener: str, values: dict[str, Value], origins: Mapping[str, str]) -> None:
         self.listener = listener
         self._all = values
+        self._typed = Values(values)
         self._origins = origins
 
     def has_own(self, name: str) -> bool:
         return f"{self._prefix}{name}" in self._all
 
     def integer(self, name: str, mechanism: str = "") -> int:
-        value = self._all[self.key(name, mechanism)]
-        assert type(value) is int, name
-        return value
+        return self._typed.integer(self.key(name, mechanism))
 
     def names(self, name: str) -> tuple[str, ...]:
-        value = self._all[self.key(name)]
-        assert isinstance(value, tuple), name
-        return value
+        return self._typed.names(self.key(name))
 
     def is_set(self, name: str) -> bool:
         return self.key(name) in self._origins
 
     def boolean(self, name: str) -> bool:
-        value = self._all[self.key(name)]
-        assert type(value) is bool, name
-        return value
+        return self._typed.boolean(self.key(name))
 
     def text(self, name: str, mechanism: str = "") -> str | None:
         value = self._all[self.key(name, mechanism)]

@@ -4,6 +4,8 @@ Names and rules follow KafkaConfig and LogConfig of Kafka 4.4. Names starting wi
 names come from KIP-13. All uses of properties are generated from these tables.
 """
 
+from typing import NamedTuple
+
 from .kafka_releases import RELEASES
 from .value_types import (
     INT_MAX,
@@ -35,17 +37,14 @@ from .value_types import (
 NO_EFFECT = "Kept and shown without effect."
 
 
-class Property:
+class Property(NamedTuple):
     """One row of a table. `spec` is the origin of the property: Kafka, a KIP, or sluice."""
 
-    __slots__ = ("default", "doc", "kind", "name", "spec")
-
-    def __init__(self, name: str, kind: Kind, default: str | None, spec: str, doc: str) -> None:
-        self.name = name
-        self.kind = kind
-        self.default = default
-        self.spec = spec
-        self.doc = doc
+    name: str
+    kind: Kind
+    default: str | None
+    spec: str
+    doc: str
 
     @property
     def has_no_effect(self) -> bool:

@@ -38,22 +38,15 @@ class Range(NamedTuple):
     also: int | None = None
 
 
-class Kind:
+class Kind(NamedTuple):
     """The text that a property accepts (`accepts` follows "expected") and Kafka's type for it."""
 
-    __slots__ = ("accepts", "limits", "parse", "type")
-
-    def __init__(
-        self,
-        type_: str,
-        accepts: str,
-        parse: Callable[[str], Value],
-        limits: Range | tuple[str, ...] | str = (),
-    ) -> None:
-        self.type = type_
-        self.accepts = accepts
-        self.parse = parse  # raises ValueError with at most a position; the caller adds key, value and `accepts`
-        self.limits = limits  # of a number, the accepted words, or Kafka's message with {name} and {text}
+    type: str
+    accepts: str
+    parse: Callable[[str], Value]  # raises ValueError with at most a position; the caller adds the rest
+    limits: (
+        Range | tuple[str, ...] | str
+    ) = ()  # of a number, the accepted words, or Kafka's message with {name}, {text}
 
 
 def boolean() -> Kind:

@@ -21,6 +21,7 @@ response that includes its request.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from math import inf
 from typing import NamedTuple
 
@@ -314,12 +315,6 @@ def _with_leaders(
     topics = dict(cluster.topics)
     for partition, metadata in changed.items():
         topics[partition.topic] = {**topics[partition.topic], partition.partition: metadata}
-    return Cluster(
-        nodes,
-        cluster_id=cluster.cluster_id,
-        controller_id=cluster.controller_id,
-        topics=topics,
-        topic_ids=cluster.topic_ids,
-        topic_errors=cluster.topic_errors,
-        internal_topics=cluster.internal_topics,
-    )
+    found = copy(cluster)
+    found.nodes, found.topics, found.is_bootstrap = nodes, topics, False
+    return found

@@ -9,31 +9,32 @@ from tools.lint.scene import Fault, Scene
 
 _SHORT_SESSIONS: dict[str, str | float] = {"group.min.session.timeout.ms": 1000}
 
-_SESSION = {
-    "aiokafka": "session_timeout_ms",
-    "kafka-python": "session_timeout_ms",
-    "kafka-python-2": "session_timeout_ms",
-    "confluent-kafka": "session.timeout.ms",
-    "java-4": "session.timeout.ms",
-    "java-3.9": "session.timeout.ms",
-    "franz-go": "SessionTimeout",
-    "sarama": "Consumer.Group.Session.Timeout",
-    "kafkajs": "consumer.sessionTimeout",
-}
-_HEARTBEAT = {
-    "aiokafka": "heartbeat_interval_ms",
-    "kafka-python": "heartbeat_interval_ms",
-    "kafka-python-2": "heartbeat_interval_ms",
-    "confluent-kafka": "heartbeat.interval.ms",
-    "java-4": "heartbeat.interval.ms",
-    "java-3.9": "heartbeat.interval.ms",
-    "franz-go": "HeartbeatInterval",
-    "sarama": "Consumer.Group.Heartbeat.Interval",
-    "kafkajs": "consumer.heartbeatInterval",
-}
+_PYTHON = ("aiokafka", "kafka-python", "kafka-python-2")
+_DOTTED = ("confluent-kafka", "java-4", "java-3.9")
+
+
+def _setting(name: str, **others: str) -> dict[str, str]:
+    """Return the name of a setting by client; those of others are given, with `_` for `-`."""
+    named = dict.fromkeys(_PYTHON, name.replace(".", "_")) | dict.fromkeys(_DOTTED, name)
+    return named | {client.replace("_", "-"): own for client, own in others.items()}
+
+
+_SESSION = _setting(
+    "session.timeout.ms",
+    franz_go="SessionTimeout",
+    sarama="Consumer.Group.Session.Timeout",
+    kafkajs="consumer.sessionTimeout",
+)
+_HEARTBEAT = _setting(
+    "heartbeat.interval.ms",
+    franz_go="HeartbeatInterval",
+    sarama="Consumer.Group.Heartbeat.Interval",
+    kafkajs="consumer.heartbeatInterval",
+)
+_POLL = _setting("max.poll.interval.ms")
 _ALL = tuple(_SESSION)
 # kafkajs has no static members.
-_STATIC = ("aiokafka", "kafka-python", "kafka-python-2", "confluent-kafka", "java-4", "java-3.9", "franz-go", "sarama")
+_STATIC = (*_PYTHON, *_DOTTED, "franz-go", "sarama")
 
 
 def _of(client: str, names: Mapping[str, str], ms: int) -> Settings:
@@ -149,11 +150,8 @@ _POLLING = ("kafka-python", "kafka-python-2", "confluent-kafka", "java-4", "java
 
 def _polls(planted_ms: int, clients: Sequence[str]) -> Mapping[str, Cell]:
     """Return cells with this maximum between polls, remedied by the default."""
-    names = dict.fromkeys(clients, "max_poll_interval_ms") | {
-        each: "max.poll.interval.ms" for each in clients if each[:4] in ("java", "conf")
-    }
     short = {each: _of(each, _SESSION, 1_500) | _of(each, _HEARTBEAT, 400) for each in clients}
-    return {each: Cell(short[each] | _of(each, names, planted_ms), short[each]) for each in clients}
+    return {each: Cell(short[each] | _of(each, _POLL, planted_ms), short[each]) for each in clients}
 
 
 PLANTS: Sequence[Plant] = (

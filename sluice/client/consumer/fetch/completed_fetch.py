@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from operator import attrgetter
 from struct import Struct
+from typing import NamedTuple
 
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
@@ -25,10 +26,9 @@ _MAGIC = 2
 _CONTROL_KEY = Struct(">hh")  # version and type
 
 
-class FetchSettings:
-    def __init__(self, *, checks_crcs: bool, read_committed: bool) -> None:
-        self.checks_crcs = checks_crcs
-        self.read_committed = read_committed
+class FetchSettings(NamedTuple):
+    checks_crcs: bool
+    read_committed: bool
 
 
 class CompletedFetch:
