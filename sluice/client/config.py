@@ -334,19 +334,6 @@ def _admin_client_id(config: ClientConfig) -> None:
 
 
 _COMMON_RULES = (_sasl, _warn_of_static_waits, _reconnect_backoff_set_alone)
-_PRODUCER_RULES = (
-    *_COMMON_RULES,
-    _acks_as_number,
-    _idempotence,
-    _transactions,
-    _producer_client_id,
-    _delivery_timeout,
-)
-_CONSUMER_RULES = (
-    *_COMMON_RULES,
-    _consumer_client_id,
-    _auto_commit,
-    _group_protocol,
-    _idle_before_poll,
-)
+_PRODUCER_RULES = (*_COMMON_RULES, _acks_as_number, _idempotence, _transactions, _producer_client_id, _delivery_timeout)
+_CONSUMER_RULES = (*_COMMON_RULES, _consumer_client_id, _auto_commit, _group_protocol, _idle_before_poll)
 _ADMIN_RULES = (*_COMMON_RULES, _admin_client_id)

@@ -49,22 +49,9 @@ class ClientSeen(msgspec.Struct, frozen=True, gc=False):
 
 class ClientRow:
     __slots__ = (
-        "_meters",
-        "client_id",
-        "connections",
-        "encoded",
-        "folded",
-        "id",
-        "last_active_ms",
-        "limits",
-        "meters",
-        "points",
-        "read_ms",
-        "snapshot_number",
-        "software",
-        "user",
-        "waiting",
-    )
+        "_meters", "client_id", "connections", "encoded", "folded", "id", "last_active_ms", "limits", "meters",
+        "points", "read_ms", "snapshot_number", "software", "user", "waiting",
+    )  # fmt: skip
 
     def __init__(self, number: int, key: ClientKey) -> None:
         self.id = number

@@ -14,15 +14,8 @@ BUILT = ROOT / ".venv" / "clients"
 
 # Starts the Java driver: small heaps and a fast start; a call takes milliseconds.
 JAVA = (
-    "java",
-    "-Xmx256m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
-    "-cp",
-    "classes:lib/*",
-    "Main",
-)
+    "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "classes:lib/*", "Main",
+)  # fmt: skip
 
 
 class Sources(NamedTuple):

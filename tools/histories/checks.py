@@ -248,20 +248,9 @@ def end_offsets(history: History) -> Iterator[Anomaly]:
 
 
 CHECKS: tuple[Check, ...] = (
-    lost_writes,
-    wrong_copies,
-    duplicates,
-    unordered_keys,
-    phantoms,
-    dirty_reads,
-    torn_transactions,
-    skipped_records,
-    reused_offsets,
-    fenced_writes,
-    group_offsets,
-    unread_commits,
-    end_offsets,
-)
+    lost_writes, wrong_copies, duplicates, unordered_keys, phantoms, dirty_reads, torn_transactions, skipped_records,
+    reused_offsets, fenced_writes, group_offsets, unread_commits, end_offsets,
+)  # fmt: skip
 
 
 def anomalies(history: History) -> list[Anomaly]:

@@ -204,13 +204,7 @@ def _version(request: Request) -> str:
 
 
 def _holds(match: Match, opened_ns: dict[int, int], request: Request) -> bool:
-    client = (
-        request.client_id,
-        request.software_name,
-        request.software_version,
-        request.principal,
-        request.listener,
-    )
+    client = (request.client_id, request.software_name, request.software_version, request.principal, request.listener)
     named = RequestEntities(
         [(one.topic, one.partition) for one in request.partitions],
         [request.group_id] if request.group_id else [],

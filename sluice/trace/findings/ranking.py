@@ -21,32 +21,11 @@ from .retries_ended import retries_ended
 from .transactions import transactions
 
 FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
-    no_requests,
-    connections_refused,
-    authorization_failed,
-    unknown_topic,
-    rule_never_fired,
-    scenario_steps,
-    elections,
-    not_retriable,
-    transactions,
-    nothing_read,
-    nothing_produced,
-    without_offsets,
-    member_lost,
-    rebalance_loop,
-    commit_went_back,
-    acquisition_timeouts,
-    retries_ended,
-    unanswered,
-    throttled,
-    slow_response,
-    broker_states,
-    unclosed_client,
-    rule_hits,
-    leaders_moved,
-    lost_events,
-)
+    no_requests, connections_refused, authorization_failed, unknown_topic, rule_never_fired, scenario_steps, elections,
+    not_retriable, transactions, nothing_read, nothing_produced, without_offsets, member_lost, rebalance_loop,
+    commit_went_back, acquisition_timeouts, retries_ended, unanswered, throttled, slow_response, broker_states,
+    unclosed_client, rule_hits, leaders_moved, lost_events,
+)  # fmt: skip
 _SEVERITIES = ("error", "warning", "info")
 # Left out if another finding shows all their events.
 _CONTEXT = frozenset(

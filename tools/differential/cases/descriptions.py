@@ -25,19 +25,10 @@ DESCRIBED, ALTERED = Layout(_SEGMENTS), Layout(_SEGMENTS, name="altered configs"
 # Text that at least one type or range rejects.
 VALUES = ("", "abc", "-3", "0", "1", "9999999999", "a,a")
 # The test itself sets these: addresses, folders, the controller and segments. Their types are compared.
-_OF_THE_TEST = frozenset(
-    {
-        "advertised.listeners",
-        "controller.listener.names",
-        "controller.quorum.voters",
-        "listener.security.protocol.map",
-        "listeners",
-        "log.dirs",
-        "log.segment.bytes",
-        "process.roles",
-        "segment.bytes",
-    }
-)
+_OF_THE_TEST = frozenset({
+    "advertised.listeners", "controller.listener.names", "controller.quorum.voters", "listener.security.protocol.map",
+    "listeners", "log.dirs", "log.segment.bytes", "process.roles", "segment.bytes",
+})  # fmt: skip
 _OWN = ("sluice.", "quota.profile")
 _DEFAULTS = {
     "*.queued.max.request.bytes.*": "sluice bounds the memory of requests by default",

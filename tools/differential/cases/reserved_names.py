@@ -97,14 +97,8 @@ _VARIABLE = {
     "last_fetch_timestamp", "last_caught_up_timestamp", "leader_epoch", "current_voters", "observers", "nodes",
 }  # fmt: skip
 _VARIABLE_OF_INTERNAL = {
-    "records",
-    "offset",
-    "end_offset",
-    "partition_size",
-    "low_watermark",
-    "active_producers",
-    "acquired_records",
-}
+    "records", "offset", "end_offset", "partition_size", "low_watermark", "active_producers", "acquired_records",
+}  # fmt: skip
 
 
 class _Names:

@@ -33,18 +33,10 @@ from sluice.journal_events import AnyEvent, ClientEvent, ConnectionClosed, Conne
 
 API_VERSIONS = "ApiVersions"
 _LOGIN = "SaslAuthenticate"
-_COORDINATOR = frozenset(
-    [
-        "JoinGroup",
-        "SyncGroup",
-        "Heartbeat",
-        "LeaveGroup",
-        "OffsetCommit",
-        "OffsetFetch",
-        "ConsumerGroupHeartbeat",
-        "TxnOffsetCommit",
-    ]
-)
+_COORDINATOR = frozenset([
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
+    "TxnOffsetCommit",
+])  # fmt: skip
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
 # The assumed distance from being due, as a factor, of a sequence that has not waited since its last success.
 _UNKNOWN = log(1.6)

@@ -48,19 +48,11 @@ log = logging.getLogger("sluice.client")
 # The first version with magic 2, and the last one with topic names.
 _OLDEST_VERSION, _LATEST_BY_NAME = 4, 12
 _ON_LEADER_CHANGE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_REFRESH = frozenset(
-    {
-        *_ON_LEADER_CHANGE,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
+_REFRESH = frozenset({
+    *_ON_LEADER_CHANGE, ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+})  # fmt: skip
 _TO_LEADER = _REFRESH - {ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR} | {
     ErrorCode.OFFSET_OUT_OF_RANGE
 }
