@@ -10,7 +10,6 @@ LIGHT = [
     "sluice.cli.commands",
     "sluice.cli.help_pages",
     "sluice.cli.main",
-    "sluice.cli.main",
     "sluice.errors",
     "sluice.text",
     "sluice.text.error_text",
