@@ -4,6 +4,7 @@ A connection of a client is known from its first request on. Those that fail ear
 the facts without one, and are distinguished by host only.
 """
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from sluice.audit.judge.findings import STORM, STORM_MS
@@ -30,25 +31,11 @@ _NS_PER_US, _NS_PER_MS = 1000, 1_000_000
 
 # The lowest versions that Kafka 4.0 serves (KIP-896), without those of 0.
 LOWEST_VERSIONS = {
-    "Produce": 3,
-    "Fetch": 4,
-    "ListOffsets": 1,
-    "OffsetCommit": 2,
-    "OffsetFetch": 1,
-    "CreateTopics": 2,
-    "DeleteTopics": 1,
-    "OffsetForLeaderEpoch": 2,
-    "DescribeConfigs": 1,
-    "DescribeAcls": 1,
-    "CreateAcls": 1,
-    "DeleteAcls": 1,
-    "CreateDelegationToken": 1,
-    "RenewDelegationToken": 1,
-    "ExpireDelegationToken": 1,
-    "DescribeDelegationToken": 1,
-    "AlterReplicaLogDirs": 1,
-    "DescribeLogDirs": 1,
-}
+    "Produce": 3, "Fetch": 4, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1, "CreateTopics": 2,
+    "DeleteTopics": 1, "OffsetForLeaderEpoch": 2, "DescribeConfigs": 1, "DescribeAcls": 1, "CreateAcls": 1,
+    "DeleteAcls": 1, "CreateDelegationToken": 1, "RenewDelegationToken": 1, "ExpireDelegationToken": 1,
+    "DescribeDelegationToken": 1, "AlterReplicaLogDirs": 1, "DescribeLogDirs": 1,
+}  # fmt: skip
 
 _Place = tuple[int, str]  # broker and host
 
@@ -100,7 +87,7 @@ class Connections(Domain):
         self.short = Burst(_SHORT, _SHORT_S)
         self.reconnects = Rows()
         self.storm = Burst(STORM, STORM_MS / 1e3)
-        self.ended: dict[tuple[str, int], Examples] = {}
+        self.ended: dict[tuple[str, int], Examples] = defaultdict(Examples)
         self.metadata = Burst(_METADATA, _METADATA_S)
         self.metadata_interval_ms = Distribution()
         self._open: dict[int, _Open] = {}
@@ -140,9 +127,7 @@ class Connections(Domain):
         self._begin(event.connection, event, event.at_ns)
 
     def _request(self, event: Request) -> None:
-        one = self._open.get(event.connection)
-        if one is None:
-            one = self._begin(event.connection, event, event.received_ns)
+        one = self._of(event)
         one.last_ns = self._last_ns = event.at_ns
         api = event.api
         if api not in _PREPARATIONS:
@@ -150,12 +135,10 @@ class Connections(Domain):
         if event.answered_ns is not None:
             one.has_response = True
         if event.version < LOWEST_VERSIONS.get(api, 0):
-            self._note_ended(event)
+            self.ended[api, event.version].note(event)
 
     def _metadata(self, event: Request) -> None:
-        one = self._open.get(event.connection)
-        if one is None:
-            one = self._begin(event.connection, event, event.received_ns)
+        one = self._of(event)
         one.metadata += 1
         if one.metadata > _METADATA_AT_START:
             self.metadata.add(event, event.connection)
@@ -163,11 +146,8 @@ class Connections(Domain):
                 self.metadata_interval_ms.add((event.received_ns - one.metadata_ns) // _NS_PER_MS)
         one.metadata_ns = 0 if event.error_codes else event.received_ns
 
-    def _note_ended(self, event: Request) -> None:
-        key = event.api, event.version
-        if key not in self.ended:
-            self.ended[key] = Examples()
-        self.ended[key].note(event)
+    def _of(self, event: Request) -> _Open:
+        return self._open.get(event.connection) or self._begin(event.connection, event, event.received_ns)
 
     def _closed(self, event: ConnectionClosed) -> None:
         one = self._open.pop(event.connection, None)

@@ -189,14 +189,7 @@ class Fetching(Domain):
             if len(self._connections) >= _MOST_CONNECTIONS:
                 del self._connections[next(iter(self._connections))]
             connection = self._connections[event.connection] = _Connection()
-        get = sent.get
-        settings = (
-            get("max_wait_ms"),
-            get("min_bytes"),
-            get("max_bytes"),
-            get("isolation_level"),
-            get("partition_max_bytes"),
-        )
+        settings = tuple(map(sent.get, _FIELDS))
         if settings != connection.settings:
             self._new_settings(connection, settings)
         self._settings[settings] = self._settings.get(settings, 0) + 1

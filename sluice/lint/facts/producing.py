@@ -3,7 +3,7 @@
 A batch is the first one of a Produce request for a partition, of which the journal records the header.
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,7 +68,7 @@ class Producing(Domain):
         self.ahead_records = self.bad_timestamps = 0
         self.inits = Burst(_INITS, _INITS_S)
         self.requests = 0
-        self.examples: dict[str, Examples] = {}
+        self.examples: dict[str, Examples] = defaultdict(Examples)
         self._in_flight: dict[int, deque[tuple[int, str]]] = {}  # by connection: when responses were written, of what
         self._produced: dict[tuple[str, int], _Produced] = {}
 
@@ -97,12 +97,6 @@ class Producing(Domain):
             "connection-closed": self._closed,
         }
 
-    def examples_of(self, what: str) -> Examples:
-        found = self.examples.get(what)
-        if found is None:
-            found = self.examples[what] = Examples()
-        return found
-
     def _closed(self, event: ConnectionClosed) -> None:
         self._in_flight.pop(event.connection, None)
 
@@ -118,7 +112,7 @@ class Producing(Domain):
             settings = acks, sent["timeout_ms"]
             count = self._settings[settings] = self._settings.get(settings, 0) + 1
             if acks != -1 and count <= MOST_EXAMPLES:
-                self.examples_of(f"acks={acks}").note(event)
+                self.examples[f"acks={acks}"].note(event)
         records = self._batches(event)
         if event.error_codes:
             self._refused(event)
@@ -140,7 +134,6 @@ class Producing(Domain):
             nbytes = batch.bytes
             if not batch.compression:
                 self.message_sets += 1
-                self.examples_of("message sets").note(event)
                 continue
             total += batch.records
             self.records.add(batch.records)
@@ -155,7 +148,7 @@ class Producing(Domain):
             if latest_ms - received_ms > AHEAD_MS:
                 self.ahead_ms.add(latest_ms - received_ms)
                 self.ahead_records += 1 if batch.first_timestamp_ms - received_ms <= AHEAD_MS else batch.records
-                self.examples_of("ahead").note(event)
+                self.examples["ahead"].note(event)
             if not event.error_codes:
                 self._add_produced(one, batch, event.at_ns)
         return total
@@ -177,10 +170,10 @@ class Producing(Domain):
     def _refused(self, event: Request) -> None:
         if not _TOO_LARGE.isdisjoint(event.error_codes):
             self.too_large += 1
-            self.examples_of("too large").note(event)
+            self.examples["too large"].note(event)
         if ErrorCode.INVALID_TIMESTAMP in event.error_codes:
             self.bad_timestamps += 1
-            self.examples_of("ahead").note(event)
+            self.examples["ahead"].note(event)
 
     def _note_in_flight(self, event: Request) -> None:
         before = self._in_flight.get(event.connection)
@@ -196,7 +189,7 @@ class Producing(Domain):
             has_order = any(one.producer_id >= 0 for one in event.partitions)
             if is_retried and not has_order and _have_common(event.attempt_key, others):
                 self.unordered += 1
-                self.examples_of("unordered").note(event)
+                self.examples["unordered"].note(event)
         else:
             self.in_flight = self.in_flight or 1
         before.append((event.written_ns or event.at_ns, event.attempt_key))

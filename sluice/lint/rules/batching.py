@@ -173,7 +173,7 @@ def records_too_large(facts: ClientFacts) -> Iterator[Evidence]:
     if count >= _LEAST:
         yield Evidence(
             f"{count:,} of {facts.producing.requests:,} Produce requests were refused with MESSAGE_TOO_LARGE",
-            facts.producing.examples_of("too large"),
+            facts.producing.examples["too large"],
         )
 
 

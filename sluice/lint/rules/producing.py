@@ -31,7 +31,7 @@ def acks_below_all(facts: ClientFacts) -> Iterator[Evidence]:
     sent = facts.producing.acks[1]
     if sent:
         requests = facts.producing.acks.total()
-        yield Evidence(f"{sent:,} of {requests:,} Produce requests have acks=1", facts.producing.examples_of("acks=1"))
+        yield Evidence(f"{sent:,} of {requests:,} Produce requests have acks=1", facts.producing.examples["acks=1"])
 
 
 @rule(
@@ -56,7 +56,7 @@ def acks_zero(facts: ClientFacts) -> Iterator[Evidence]:
     sent = facts.producing.acks[0]
     if sent:
         requests = facts.producing.acks.total()
-        yield Evidence(f"{sent:,} of {requests:,} Produce requests have acks=0", facts.producing.examples_of("acks=0"))
+        yield Evidence(f"{sent:,} of {requests:,} Produce requests have acks=0", facts.producing.examples["acks=0"])
 
 
 _LEAST_AHEAD = 5  # a test may choose the timestamp of a single record
@@ -90,7 +90,7 @@ def clock_ahead(facts: ClientFacts) -> Iterator[Evidence]:
         yield Evidence(
             f"the timestamps of {producing.ahead_records:,} records in {ahead.count:,} batches are up to "
             f"{ahead.highest / 1e3:,.0f} s ahead of the broker's clock{words}",
-            producing.examples_of("ahead"),
+            producing.examples["ahead"],
         )
 
 
@@ -180,7 +180,7 @@ def reordering_possible(facts: ClientFacts) -> Iterator[Evidence]:
         yield Evidence(
             f"{producing.unordered:,} of {producing.requests:,} Produce requests without a producer id were sent while "
             f"another one for the same partition was in flight, up to {producing.in_flight} at once",
-            producing.examples_of("unordered"),
+            producing.examples["unordered"],
         )
 
 
