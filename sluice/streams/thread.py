@@ -13,13 +13,13 @@ errors.py describes which exceptions end the thread.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection
 from enum import Enum
-from types import coroutine
 
 from sluice.client.consumer import Consumer, RebalanceListener
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.network.asyncio_network import yield_to_loop
 from sluice.clock import Clock
 
 from .errors import StreamsException, TaskCorruptedException, TaskMigratedException
@@ -131,7 +131,7 @@ class StreamThread:
             self._at_once = max(1, self._at_once // 2) if is_late or has_committed else self._at_once + 1
             if is_late:
                 return
-            await _yield_to_loop()
+            await yield_to_loop()  # for heartbeats and sends during processing
 
     async def _commit_if_due(self) -> bool:
         if self._clock.monotonic_ms() - self._last_commit_ms <= self._commit_interval_ms:
@@ -170,9 +170,3 @@ class _Listener(RebalanceListener):
     async def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         self._thread.become(ThreadState.PARTITIONS_REVOKED)
         self._tasks.handle_lost_all()
-
-
-@coroutine
-def _yield_to_loop() -> Generator[None, None, None]:
-    """Yield to the event loop, for heartbeats and sends during processing."""
-    yield

@@ -15,11 +15,10 @@ positions marks the records of all previous polls as processed.
 """
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from random import Random  # noqa: TID251  (the consumer's only source of randomness, unless one is given)
 from re import Pattern
-from types import coroutine
 
 from sluice.client.backoff import new_random
 from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata, with_metadata
@@ -31,7 +30,7 @@ from sluice.client.consumer.group.assignors import Assignor
 from sluice.client.consumer.group.consumer_coordinator import ConsumerGroup, RebalanceListener, assignors_of
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
-from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.asyncio_network import AsyncNetwork, yield_to_loop
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
 from sluice.errors import ArgumentError
@@ -221,7 +220,7 @@ class Consumer:
             until_ms = min(until_ms, self._fetcher.send(now_ms))  # fetch ahead while the application processes records
             if records or now_ms >= deadline_ms:
                 try:
-                    await _yield_to_loop()
+                    await yield_to_loop()  # a busy poll loop must not block heartbeats
                 except asyncio.CancelledError:
                     self._return(records)
                     raise
@@ -427,9 +426,3 @@ def _fetcher_settings(config: ClientConfig, *, read_committed: bool) -> FetcherS
         reading=FetchSettings(checks_crcs=config.boolean("check.crcs"), read_committed=read_committed),
         rack=config.text("client.rack"),
     )
-
-
-@coroutine
-def _yield_to_loop() -> Generator[None, None, None]:
-    """Yield to the event loop, so that a busy poll loop does not block heartbeats."""
-    yield

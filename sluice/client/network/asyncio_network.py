@@ -10,11 +10,12 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
+from types import coroutine
 
 from sluice.client.backoff import new_random
 from sluice.client.config import ClientConfig
@@ -192,6 +193,12 @@ class Turns:
             yield
         finally:
             self._lock.release()
+
+
+@coroutine
+def yield_to_loop() -> Generator[None, None, None]:
+    """Yield to the event loop, so that a busy loop does not block other tasks."""
+    yield
 
 
 def _complete_exchange(future: asyncio.Future[Exchange], exchange: Exchange) -> None:

@@ -14,18 +14,17 @@ fails all records, where Kafka's producer logs it and continues.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random  # noqa: TID251  (the producer's only source of randomness, unless one is given)
-from types import coroutine
 
 from sluice.client.backoff import Uniform, new_random
 from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata
 from sluice.client.config import ClientConfig, Given, Profile, producer_config
 from sluice.client.errors import KafkaException, TimeoutException, exception_of
 from sluice.client.metadata.cluster import Partitions, TopicPartition
-from sluice.client.network.asyncio_network import AsyncNetwork
+from sluice.client.network.asyncio_network import AsyncNetwork, yield_to_loop
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
 from sluice.errors import ArgumentError
@@ -182,7 +181,7 @@ class Producer:
             self._transactions.add_partition(TopicPartition(topic, index))
         if batch is None or batch.is_full:
             self._network.wakeup()
-            await _yield_to_loop()
+            await yield_to_loop()  # a busy send loop must not block the sender
         return future
 
     async def _append(
@@ -453,9 +452,3 @@ def _retrieve_exception(future: asyncio.Future[RecordMetadata]) -> None:
 def _grant(granted: asyncio.Future[None]) -> None:
     if not granted.done():  # the waiter may have been cancelled
         granted.set_result(None)
-
-
-@coroutine
-def _yield_to_loop() -> Generator[None, None, None]:
-    """Yield to the event loop, so that a busy send loop does not block the sender."""
-    yield

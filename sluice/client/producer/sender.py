@@ -48,7 +48,6 @@ from .batch import NO_ERRORS_OF_RECORDS, ProducerBatch
 from .metadata import ProducerMetadata
 from .record_accumulator import RecordAccumulator
 from .transaction_manager import TransactionManager
-from .transaction_requests import TransactionRequest
 from .transactions import PRODUCE_LATEST_V1, Transactions
 
 log = logging.getLogger("sluice.client")
@@ -164,18 +163,9 @@ class Sender:
         transactions.sent(request)
         versions = self._network.api_versions(node.id)
         features = {} if versions is None else versions.features
-        handle = partial(self._handle_transactional_response, transactions, request, features)
+        handle = partial(transactions.handle_response, request, features)
         self._network.send(node.id, request.build(), handle, now_ms)
         return inf
-
-    def _handle_transactional_response(
-        self,
-        transactions: Transactions,
-        request: TransactionRequest,
-        features: Mapping[str, int],
-        exchange: Exchange,
-    ) -> None:
-        transactions.handle_response(request, exchange.response, exchange.failure(), features, exchange.received_ms)
 
     # -- batches -------------------------------------------------------------------------------------------------------
 

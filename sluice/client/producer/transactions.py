@@ -35,7 +35,7 @@ from sluice.client.backoff import Backoff
 from sluice.client.committed_offsets import GroupMetadata, OffsetAndMetadata, commit_topics, with_metadata
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
 from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic
-from sluice.client.network.in_flight import Request, request_of
+from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -312,14 +312,8 @@ class Transactions(TransactionManager):
         if request not in self._requests:
             self._requests.append(request)
 
-    def handle_response(
-        self,
-        request: TransactionRequest,
-        response: Message | None,
-        failure: KafkaException | None,
-        features: Mapping[str, int],
-        now_ms: float,
-    ) -> None:
+    def handle_response(self, request: TransactionRequest, features: Mapping[str, int], exchange: Exchange) -> None:
+        response, failure, now_ms = exchange.response, exchange.failure(), exchange.received_ms
         self.is_requesting = False
         if self.state is State.FATAL_ERROR:
             request.result.end(self.last_error)

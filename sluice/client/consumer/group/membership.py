@@ -110,7 +110,7 @@ class Membership:
         self._network = network
         self.heartbeats = heartbeats
         self._join_backoff = join_backoff
-        self._generation = Generation(instance_id=settings.instance_id)
+        self.generation = Generation(instance_id=settings.instance_id)
         self.is_stable = False
         self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
@@ -123,12 +123,8 @@ class Membership:
     # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
-    def generation(self) -> Generation:
-        return self._generation
-
-    @property
     def has_no_generation(self) -> bool:
-        return self._generation.id < 0 or not self._generation.member_id
+        return self.generation.id < 0 or not self.generation.member_id
 
     def needs_to_join(self) -> bool:
         """Return whether the next poll must join; raise a fatal error of a heartbeat."""
@@ -149,7 +145,7 @@ class Membership:
 
     def rejected(self, generation: Generation, code: int) -> None:
         """Handle a commit rejected because of its generation or a rebalance."""
-        if generation != self._generation:
+        if generation != self.generation:
             return
         if code in _NOT_A_MEMBER:
             self._reset_generation(error_name(code))
@@ -164,7 +160,7 @@ class Membership:
                 return await self._join_once()
             except _RejoinNeededError as error:
                 log.info("joining again", extra={"group": self._coordinator.group_id, "reason": str(error)})
-                if not self._generation.member_id:
+                if not self.generation.member_id:
                     return None
             except RetriableException as error:
                 log.info(
@@ -174,7 +170,7 @@ class Membership:
 
     async def leave(self, reason: str, deadline_ms: float = inf) -> None:
         """Leave, unless the member is static. Errors are only logged."""
-        generation = self._generation
+        generation = self.generation
         self._reset_generation(reason)
         if not generation.member_id or generation.instance_id is not None or self._coordinator.node is None:
             return
@@ -218,7 +214,7 @@ class Membership:
             self._network.wakeup()
 
     def _send_heartbeat(self, now_ms: float) -> float:
-        node, client, generation = self._coordinator.node, self._network.client, self._generation
+        node, client, generation = self._coordinator.node, self._network.client, self.generation
         assert node is not None
         if not client.ready(node, now_ms):
             if client.connection_failed(node.id):
@@ -239,7 +235,7 @@ class Membership:
 
     def _handle_heartbeat_response(self, generation: Generation, exchange: Exchange) -> None:
         now_ms, response = exchange.received_ms, exchange.response
-        if generation != self._generation:
+        if generation != self.generation:
             return
         code = response.error_code if isinstance(response, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
@@ -263,7 +259,7 @@ class Membership:
             self._reset_generation(str(error))
 
     def _reset_generation(self, reason: str) -> None:
-        self._generation = Generation(instance_id=self._settings.instance_id)
+        self.generation = Generation(instance_id=self._settings.instance_id)
         self.is_stable = False
         self._assigned_for = None
         self.rejoin(reason)
@@ -276,9 +272,9 @@ class Membership:
         response = await self._coordinator.send(self._joining(topics))
         assert isinstance(response, JoinGroupResponse), type(response).__name__
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._generation = self._generation._replace(member_id=response.member_id)
+            self.generation = self.generation._replace(member_id=response.member_id)
         self._check(response.error_code)
-        self._generation = Generation(response.generation_id, response.member_id, self._settings.instance_id)
+        self.generation = Generation(response.generation_id, response.member_id, self._settings.instance_id)
         protocol = response.protocol_name or ""
         self._assigned_for = None
         assignments: list[SyncGroupRequestAssignment] = []
@@ -293,12 +289,12 @@ class Membership:
         self.heartbeats.begin(self._network.clock.monotonic_ms())
         self._network.wakeup()
         assigned = read_assignment(bytes(synced.assignment))
-        self._previous = previous_assignment_bytes(assigned, self._generation.id)
-        return Joined(protocol, assigned, self._generation)
+        self._previous = previous_assignment_bytes(assigned, self.generation.id)
+        return Joined(protocol, assigned, self.generation)
 
     def _check(self, code: int) -> None:
         if code in _NOT_A_MEMBER:
-            self._generation = Generation(instance_id=self._settings.instance_id)
+            self.generation = Generation(instance_id=self._settings.instance_id)
         if code in _JOIN_AGAIN:
             raise _RejoinNeededError(error_name(code))
         self._coordinator.check(code)
@@ -308,13 +304,13 @@ class Membership:
 
         def metadata(assignor: Assignor) -> bytes:
             previous = self._previous if assignor.sends_previous else None
-            return subscription_bytes(topics, owned, self._generation.id, settings.rack, previous)
+            return subscription_bytes(topics, owned, self.generation.id, settings.rack, previous)
 
         message = JoinGroupRequest(
             group_id=self._coordinator.group_id,
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.rebalance_timeout_ms,
-            member_id=self._generation.member_id,
+            member_id=self.generation.member_id,
             group_instance_id=settings.instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=one.name, metadata=metadata(one)) for one in settings.assignors],
@@ -342,7 +338,7 @@ class Membership:
         ]
 
     def _syncing(self, protocol: str, assignments: list[SyncGroupRequestAssignment]) -> Request:
-        generation = self._generation
+        generation = self.generation
         return request_of(
             SyncGroupRequest(
                 group_id=self._coordinator.group_id,
