@@ -15,7 +15,6 @@ first request waits for a retransmission. Here these SYNs are dropped.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from .arrays import NEVER, US_PER_S, Mask, Times
 
@@ -34,16 +33,15 @@ class AcceptQueue:
     def __init__(self, accept_us: float, backlog: int) -> None:
         self._accept_us = accept_us
         self._most_us = backlog * accept_us  # the work of a queue with room for one more
-        self._free_us = self._window_from = 0.0
-        self._known: npt.NDArray[np.float64] = np.empty(0)
+        self.restart()
 
     def begin_window(self) -> None:
         self._window_from = self._free_us
         self._known = np.empty(0)
 
     def restart(self) -> None:
-        self._free_us = self._window_from = 0.0
-        self._known = np.empty(0)
+        self._free_us = 0.0
+        self.begin_window()
 
     def admit(self, arrivals: Times) -> Mask:
         """Return which SYNs find room."""
