@@ -18,7 +18,8 @@ from sluice.audit.judge.model.verdict import State, SubjectResult
 from sluice.audit.probes import PROBES
 from sluice.audit.runs import Budget, audit
 from sluice.audit.runs.probe_run import run
-from sluice.audit.subjects import SUBJECTS, ProgramSubject, subject_of
+from sluice.audit.subjects import SUBJECTS, subject_of
+from sluice.audit.subjects.program import ProgramSubject
 from sluice.clock import LoopClock
 from tests.integration.sluice.audit.subjects.test_drivers import CHECKS
 from tests.integration.sluice.audit.subjects.test_drivers import PROBES as CHECKED

@@ -6,7 +6,8 @@ import pytest
 
 from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.runs.probe_run import run
-from sluice.audit.subjects import SUBJECTS, Subject
+from sluice.audit.subjects import SUBJECTS
+from sluice.audit.subjects.subject import Subject
 from sluice.clock import LoopClock
 from tests.integration.sluice.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
 from tests.support import skips

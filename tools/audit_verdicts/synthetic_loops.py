@@ -19,9 +19,8 @@ from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import PROBES
 from sluice.audit.probes.probe import GROUP, TOPIC, Setting
 from sluice.audit.runs.probe_run import run
-from sluice.audit.subjects import Job, Subject
 from sluice.audit.subjects.driven import RunningTask
-from sluice.audit.subjects.subject import OnCallback
+from sluice.audit.subjects.subject import Job, OnCallback, Subject
 from sluice.clock import LoopClock
 from sluice.protocol.apis import api_of
 from sluice.protocol.message import Message

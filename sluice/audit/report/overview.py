@@ -11,7 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
-from sluice.audit.subjects import kafka_defaults
+from sluice.audit.subjects.clients.java import kafka_defaults
 
 from .words import DEVIATIONS, VerdictStyle, finding_words, fit_words, in_order, place_words, style_of
 

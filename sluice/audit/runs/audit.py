@@ -14,11 +14,12 @@ import msgspec
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes.probe import TOPIC, Probe, Produce
-from sluice.audit.subjects import CommandSubject, Job, Subject, SubjectError
+from sluice.audit.subjects.command import CommandSubject
+from sluice.audit.subjects.subject import Job, Subject
 from sluice.clock import Clock, LoopClock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.embedded.upstream import Upstream
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ConfigError, SluiceError, SubjectError
 from sluice.journal_events import AnyEvent, ConnectionOpened, Request
 from sluice.version import __version__
 

@@ -3,7 +3,7 @@
 import re
 
 from sluice.audit.probes.probe import TOPIC
-from sluice.audit.subjects import Running
+from sluice.audit.subjects.subject import Running
 
 # The first pattern that the problem or the output contains.
 _HINTS = (

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.audit.probes.probe import FREE_ADDRESS, GROUP, RECORDS, TOPIC, Begin, Probe
-from sluice.audit.subjects import Job, Running, Subject
+from sluice.audit.subjects.subject import Job, Running, Subject
 from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer
 from sluice.clock import Clock, sleep_ms

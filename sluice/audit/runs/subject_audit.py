@@ -21,7 +21,7 @@ from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
 from sluice.audit.probes.probe import Probe
-from sluice.audit.subjects import Subject
+from sluice.audit.subjects.subject import Subject
 from sluice.clock import Clock
 from sluice.embedded.upstream import Upstream
 from sluice.journal_events import Request

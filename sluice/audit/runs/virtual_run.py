@@ -4,7 +4,7 @@ import asyncio
 
 from sluice import testing
 from sluice.audit.probes.probe import Probe
-from sluice.audit.subjects import VirtualSubject
+from sluice.audit.subjects.driven import VirtualSubject
 from sluice.clock import LoopClock
 
 from .probe_run import RunResult, run

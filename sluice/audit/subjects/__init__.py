@@ -11,53 +11,30 @@ from collections.abc import Mapping
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes.probe import Setting
-from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
-from sluice.audit.subjects.clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
-from sluice.audit.subjects.clients.confluent_kafka import IDEMPOTENT as CONFLUENT_KAFKA_IDEMPOTENT
-from sluice.audit.subjects.clients.franz_go import CLIENT as FRANZ_GO
-from sluice.audit.subjects.clients.java import CLIENT as JAVA
-from sluice.audit.subjects.clients.java import CLIENT_4 as JAVA_4
-from sluice.audit.subjects.clients.java import kafka_defaults
-from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
-from sluice.audit.subjects.clients.kafkajs import CLIENT as KAFKAJS
-from sluice.audit.subjects.clients.sarama import CLIENT as SARAMA
-from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
-from sluice.errors import ConfigError, SubjectError
+from sluice.audit.subjects.clients import aiokafka, confluent_kafka, franz_go, kafka_python, kafkajs, sarama, sluice
+from sluice.audit.subjects.clients import java as java_clients
+from sluice.errors import ConfigError
 
 from .command import ADDRESSES, BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import KAFKA_4, JavaSubject
 from .program import ProgramSubject
-from .subject import Job, Running, Subject
-
-__all__ = [
-    "SUBJECTS",
-    "VIRTUAL",
-    "CommandSubject",
-    "Job",
-    "ProgramSubject",
-    "Running",
-    "Subject",
-    "SubjectError",
-    "VirtualSubject",
-    "kafka_defaults",
-    "subject_of",
-]
+from .subject import Subject
 
 _READY: tuple[Subject, ...] = (
-    DrivenSubject(AIOKAFKA),
-    DrivenSubject(KAFKA_PYTHON),
-    DrivenSubject(CONFLUENT_KAFKA),
-    DrivenSubject(CONFLUENT_KAFKA_IDEMPOTENT),
-    JavaSubject(JAVA),
-    JavaSubject(JAVA_4, KAFKA_4),
-    ProgramSubject(FRANZ_GO),
-    ProgramSubject(SARAMA),
-    ProgramSubject(KAFKAJS),
-    DrivenSubject(SLUICE),
+    DrivenSubject(aiokafka.CLIENT),
+    DrivenSubject(kafka_python.CLIENT),
+    DrivenSubject(confluent_kafka.CLIENT),
+    DrivenSubject(confluent_kafka.IDEMPOTENT),
+    JavaSubject(java_clients.CLIENT),
+    JavaSubject(java_clients.CLIENT_4, KAFKA_4),
+    ProgramSubject(franz_go.CLIENT),
+    ProgramSubject(sarama.CLIENT),
+    ProgramSubject(kafkajs.CLIENT),
+    DrivenSubject(sluice.CLIENT),
 )
 VIRTUAL: dict[str, VirtualSubject] = {
-    subject.name: subject for subject in (VirtualSubject(AIOKAFKA), VirtualSubject(SLUICE))
+    subject.name: subject for subject in (VirtualSubject(aiokafka.CLIENT), VirtualSubject(sluice.CLIENT))
 }
 SUBJECTS: dict[str, Subject] = {**{subject.name: subject for subject in _READY}, **VIRTUAL}
 

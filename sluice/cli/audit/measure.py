@@ -18,7 +18,7 @@ from sluice.audit.probes.probe import Probe
 from sluice.audit.report.files import make_folder
 from sluice.audit.report.words import style_of
 from sluice.audit.runs import Budget, Progress, audit
-from sluice.audit.subjects import Subject
+from sluice.audit.subjects.subject import Subject
 from sluice.broker.network.fair_selector import new_loop
 from sluice.embedded.upstream import Upstream
 from sluice.text.error_text import printable

@@ -8,7 +8,10 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.statements import RECOVERY, STATEMENTS
 from sluice.audit.probes import PROBES
 from sluice.audit.probes.probe import Probe, Setting
-from sluice.audit.subjects import SUBJECTS, CommandSubject, Subject, kafka_defaults, subject_of
+from sluice.audit.subjects import SUBJECTS, subject_of
+from sluice.audit.subjects.clients.java import kafka_defaults
+from sluice.audit.subjects.command import CommandSubject
+from sluice.audit.subjects.subject import Subject
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import did_you_mean, expected, unknown
 

@@ -13,7 +13,8 @@ from sluice.audit.judge.model.verdict import AuditResult, State
 from sluice.audit.probes import PROBES
 from sluice.audit.probes.probe import Probe
 from sluice.audit.runs import Budget, Progress, audit
-from sluice.audit.subjects import SUBJECTS, Subject, subject_of
+from sluice.audit.subjects import SUBJECTS, subject_of
+from sluice.audit.subjects.subject import Subject
 from sluice.errors import SluiceError
 
 

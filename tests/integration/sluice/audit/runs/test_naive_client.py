@@ -11,7 +11,8 @@ from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import PROBES
 from sluice.audit.report.overview import overview
 from sluice.audit.runs import Budget, audit
-from sluice.audit.subjects import kafka_defaults, subject_of
+from sluice.audit.subjects import subject_of
+from sluice.audit.subjects.clients.java import kafka_defaults
 from sluice.cli.audit.text import summary
 
 PRODUCER = Path(__file__).parents[1] / "naive_producer.py"

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.audit.subjects import SUBJECTS, ProgramSubject, SubjectError
+from sluice.audit.subjects import SUBJECTS
+from sluice.audit.subjects.program import ProgramSubject
+from sluice.errors import SubjectError
 
 
 @pytest.fixture

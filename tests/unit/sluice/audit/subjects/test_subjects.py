@@ -5,8 +5,9 @@ import re
 import pytest
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.subjects import SUBJECTS, CommandSubject, subject_of
+from sluice.audit.subjects import SUBJECTS, subject_of
 from sluice.audit.subjects.clients.aiokafka import CLIENT
+from sluice.audit.subjects.command import CommandSubject
 from sluice.audit.subjects.driven import DrivenSubject
 from sluice.errors import ConfigError
 

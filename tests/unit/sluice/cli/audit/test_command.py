@@ -23,7 +23,8 @@ from sluice.audit.probes.probe import Probe
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.runs import Budget, Progress
 from sluice.audit.runs.observation_files import observation_file, write_observations
-from sluice.audit.subjects import SUBJECTS, Subject
+from sluice.audit.subjects import SUBJECTS
+from sluice.audit.subjects.subject import Subject
 from sluice.cli.audit.measure import open_screen
 from sluice.cli.main import cli
 from tests.support.audit_events import observed
