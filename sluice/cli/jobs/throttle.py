@@ -6,7 +6,7 @@ import click
 
 from sluice.cli.commands import Command
 from sluice.cli.options import duration
-from sluice.cli.quota.calls import describe_quotas
+from sluice.cli.quota.places import Cluster
 from sluice.errors import ConfigError
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 from sluice.spark.session import open_session
@@ -54,7 +54,7 @@ def throttle(
 
 def byte_quotas(bootstrap: str) -> dict[str, dict[QuotaEntity, float]]:
     found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}
-    for parts, quotas in describe_quotas(bootstrap):
+    for parts, quotas in Cluster(bootstrap).describe({}):
         for key in quotas.keys() & _QUOTA_KEYS.keys():
             found[_QUOTA_KEYS[key]][_entity(parts)] = quotas[key]
     return found

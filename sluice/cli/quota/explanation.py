@@ -48,7 +48,7 @@ def _quota(quota: QuotaExplanation) -> list[str]:
         if candidate.bound is not None
     ]
     limit = "none" if quota.bound is None else format_rate(quota.bound, quota.kind)
-    lines.append(f"  counted together: {_bucket(quota)}; limit: {limit}")
+    lines.append(f"  counted together: {_entity(quota) or 'all clients'}; limit: {limit}")
     if quota.rate is None:
         return [*lines, "  recorded: nothing yet"]
     lines.append(f"  now: {quota.arithmetic}")
@@ -66,14 +66,12 @@ def _quota(quota: QuotaExplanation) -> list[str]:
 
 
 def _candidate(candidate: Candidate) -> str:
-    parts = (("user", candidate.user), ("client-id", candidate.client_id))
-    entity = ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None)
-    return f"{'->' if candidate.holds else '  '} {entity}"
+    return f"{'->' if candidate.holds else '  '} {_entity(candidate)}"
 
 
-def _bucket(quota: QuotaExplanation) -> str:
-    parts = (("user", quota.user), ("client-id", quota.client_id))
-    return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None) or "all clients"
+def _entity(seen: Candidate | QuotaExplanation) -> str:
+    parts = (("user", seen.user), ("client-id", seen.client_id))
+    return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None)
 
 
 def _sample(sample: SampleSeen, kind: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sluice.cli.main import cli
-from sluice.cli.quota import calls
+from sluice.cli.quota import places
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.records import produce_of
 from tests.support.wire import WireClient
@@ -86,7 +86,7 @@ def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
 
 
 def test_port_without_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(calls._CONFIG, "request.timeout.ms", 200)
+    monkeypatch.setitem(places._CONFIG, "request.timeout.ms", 200)
     with create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         result = run("list", "--bootstrap", address)
