@@ -280,14 +280,16 @@ class FetchSessionCache:
                 return session_id
 
 
-def requested_partitions(topics: Sequence[FetchTopic], by_id: bool) -> Sequence[RequestedPartition]:
+def requested_partitions(
+    ctx: RequestContext, topics: Sequence[FetchTopic], by_id: bool
+) -> Sequence[RequestedPartition]:
     """Return the partitions in order; the last of duplicates counts."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         topic = topics[0]
         return (RequestedPartition(topic.topic_id if by_id else topic.topic, topic.partitions[0]),)
-    requested: dict[PartitionKey, RequestedPartition] = {}
+    requested: dict[PartitionKey, RequestedPartition] = ctx.mapping()
     for topic in topics:
         key: TopicKey = topic.topic_id if by_id else topic.topic
         for item in topic.partitions:
             requested[key, item.partition] = RequestedPartition(key, item)
-    return [*requested.values()]
+    return ctx.array(requested.values())

@@ -26,6 +26,8 @@ Encoder = Callable[[M, Parts], None]
 
 # Pieces of a response from this size on are not joined with others.
 _LARGE_PART_BYTES = 64 * 1024
+# Of up to 64 KB each, and of 5 KB in most arrays: connections handle each part.
+_PIECES_PER_PART = 16
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
@@ -60,15 +62,20 @@ def decode_in_slices(cls: type[M], version: int, buf: memoryview, pos: int, end:
 def encode_in_slices(cls: type[Message], version: int, message: object, pause: Callable[[], object]) -> Parts:
     """Return the encoded message in a few large parts; call `pause` within long arrays."""
     done: Parts = []
+    pieces: Parts = []  # joined twice: joining them all at once would hold the event loop
     parts: Parts = []
 
     def drain() -> None:
-        _join(parts, done)
+        _join(parts, pieces)
         parts.clear()
+        if len(pieces) >= _PIECES_PER_PART:
+            _join(pieces, done)
+            pieces.clear()
         pause()
 
     general("encode_sliced", cls, version)(message, parts, drain)
-    _join(parts, done)
+    _join(parts, pieces)
+    _join(pieces, done)
     return done
 
 

@@ -23,18 +23,28 @@ class Slices(NamedTuple):
     free: Callable[[Collection[object]], object]  # empties a list or dict that has no other reference
 
 
-class PausingList(list[T]):
-    """A list that calls `pause` after each 16 elements of an iteration.
-
-    This includes comprehensions, `zip`, `sum`, `sorted`, `list(x)`, `set(x)`, `dict.fromkeys(x)` and `Counter(x)`:
-    CPython reads only exact lists without their iterators. Slices, copies and reversed lists are plain.
-    """
+class LargeList(list[T]):
+    """A list that may have many elements; state can keep it, because iterating over it does not pause."""
 
     __slots__ = ("_slices",)
 
     def __init__(self, elements: Iterable[T], slices: Slices) -> None:
         self._slices = slices  # first: `elements` may raise
         super().__init__(elements)
+
+    def __del__(self) -> None:
+        if len(self) >= LONG:
+            self._slices.free(self)  # which keeps this list until it is empty
+
+
+class PausingList(LargeList[T]):
+    """A list that calls `pause` after each 16 elements of an iteration.
+
+    This includes comprehensions, `zip`, `sum`, `sorted`, `list(x)`, `set(x)`, `dict.fromkeys(x)` and `Counter(x)`:
+    CPython reads only exact lists without their iterators. Slices and reversed lists are plain.
+    """
+
+    __slots__ = ()
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self._parts())  # a generator per part, not per element
@@ -46,9 +56,9 @@ class PausingList(list[T]):
             start += ELEMENTS_PER_PAUSE
             self._slices.pause()
 
-    def __del__(self) -> None:
-        if len(self) >= LONG:
-            self._slices.free(self)  # which keeps this list until it is empty
+    def copy(self) -> list[T]:
+        """Return a list that does not pause, made without a pause."""
+        return LargeList(self[:], self._slices)
 
 
 class LargeDict(dict[K, T]):

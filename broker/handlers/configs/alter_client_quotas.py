@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: api.AlterClientQuotasRequest, broker: B
         return failed(ctx, request, denied, denied.message)
     results: dict[frozenset[tuple[str, str | None]] | int, api.EntryResult] = ctx.mapping()
     for entry in request.entries:
-        entity: dict[str, str | None] = ctx.mapping()
+        entity: dict[str, str | None] = ctx.kept_mapping()
         for part in entry.entity:
             entity[part.entity_type] = part.entity_name
         # Entities with more parts than types are invalid, however often they are repeated.
@@ -54,7 +54,7 @@ def _alter(
         # Kafka's message, also for a repeated key.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    return alter(broker.cluster, entity.copy(), changes, validate_only=validate_only)
+    return alter(broker.cluster, entity, changes, validate_only=validate_only)
 
 
 def alter(
@@ -85,5 +85,5 @@ def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str |
     return api.EntryResult(
         error_code=code,
         error_message=message,
-        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
     )

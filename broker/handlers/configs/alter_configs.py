@@ -19,7 +19,10 @@ def handle(ctx: RequestContext, request: api.AlterConfigsRequest, broker: Broker
 
 def _replacement(ctx: RequestContext, broker: Broker, resource: api.AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    own = {config.name: config.value for config in configs if config.value is not None}
+    own: dict[str, str] = ctx.kept_mapping()
+    for config in configs:
+        if config.value is not None:
+            own[config.name] = config.value
     nulls = [config.name for config in configs if config.value is None]
     repeats_key = len(own) + len({*nulls} - own.keys()) < len(configs)
     return Alteration(kind, name, repeats_key, nulls, partial(broker.configs.replace, kind, name, own))

@@ -23,7 +23,9 @@ def handle(
 
 def _changes(ctx: RequestContext, broker: Broker, resource: api.AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    changes = {config.name: Change(config.config_operation, config.value) for config in configs}
+    changes: dict[str, Change] = ctx.kept_mapping()
+    for config in configs:
+        changes[config.name] = Change(config.config_operation, config.value)
     nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
     apply = partial(broker.configs.alter, kind, name, changes, sliced=ctx.sliced)
     return Alteration(kind, name, len(changes) < len(configs), nulls, apply)

@@ -3,7 +3,8 @@
 A denied topic gets the same error whether or not it exists.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import repeat
 
 from sluice.broker.broker import Broker
 from sluice.broker.replica.fetch_session import RequestedPartition
@@ -18,14 +19,20 @@ _TOPIC_IDS_SINCE = 13  # in Produce
 def unwritable_topics(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Collection[str]:
     if broker.authorizer is None:
         return ()
-    by_id = broker.metadata.topics_by_id
-    names = []
-    for data in request.topic_data:
-        if ctx.version < _TOPIC_IDS_SINCE:
-            names += [data.name] * len(data.partition_data)
-        elif (topic := by_id.get(data.topic_id)) is not None:
-            names += [topic.name] * len(data.partition_data)
+    names = _names_of_partitions(ctx.version, request, broker)
     return broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+
+
+def _names_of_partitions(version: int, request: ProduceRequest, broker: Broker) -> Iterator[str]:
+    by_id = broker.metadata.topics_by_id
+    for data in request.topic_data:
+        if version < _TOPIC_IDS_SINCE:
+            name = data.name
+        elif (topic := by_id.get(data.topic_id)) is not None:
+            name = topic.name
+        else:
+            continue
+        yield from repeat(name, len(data.partition_data))
 
 
 def deny_unreadable(

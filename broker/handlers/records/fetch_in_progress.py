@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 
 from msgspec import Struct
 
@@ -65,7 +66,7 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
             return None
         if resumed.partitions:
             session = resumed
-    items = requested_partitions(request.topics, by_id) if session is None else [*session.partitions.values()]
+    items = requested_partitions(ctx, request.topics, by_id) if session is None else [*session.partitions.values()]
     are_known = True
     for item in ctx.sliced(items):
         if item.partition is None or item.partition.deleted:
@@ -82,11 +83,16 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
         are_known = False
     known = items
     if not are_known:
-        known = [item for item in ctx.sliced(items) if item.is_known]
-        unknown = [item for item in ctx.sliced(items) if not item.is_known]
+        known = ctx.array(item for item in ctx.sliced(items) if item.is_known)
+        unknown = ctx.array(item for item in ctx.sliced(items) if not item.is_known)
         if by_id and not is_from_follower:  # Kafka looks all ids up before it checks the names
-            unknown.sort(key=lambda item: item.error_code != ErrorCode.UNKNOWN_TOPIC_ID)
-        items = known + unknown
+            unknown = ctx.array(
+                item
+                for is_first in (True, False)
+                for item in unknown
+                if (item.error_code == ErrorCode.UNKNOWN_TOPIC_ID) is is_first
+            )
+        items = ctx.array(chain(known, unknown))
     if known and request.isolation_level not in ISOLATION_LEVELS:
         ctx.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return None

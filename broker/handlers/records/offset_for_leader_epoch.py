@@ -14,7 +14,7 @@ def handle(
     ctx: RequestContext, request: api.OffsetForLeaderEpochRequest, broker: Broker
 ) -> api.OffsetForLeaderEpochResponse:
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)
-    names = [topic.topic for topic in request.topics]
+    names = (topic.topic for topic in request.topics)
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return api.OffsetForLeaderEpochResponse(
         topics=[
@@ -22,12 +22,14 @@ def handle(
                 topic=topic.topic,
                 partitions=[
                     _error_result(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                    if topic.topic in hidden
+                    if is_hidden
                     else _end_offset(ctx, broker, topic.topic, requested)
                     for requested in topic.partitions
                 ],
             )
-            for topic in sorted(request.topics, key=lambda topic: topic.topic in hidden)
+            for is_hidden in (False, True)
+            for topic in request.topics
+            if (topic.topic in hidden) is is_hidden
         ]
     )
 

@@ -32,7 +32,7 @@ def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker
     once: dict[str, api.CreatableTopic] = ctx.mapping()
     for topic in request.topics:
         once[topic.name] = topic
-    requested = ctx.array((topic, _new_topic(topic)) for topic in once.values())
+    requested = ctx.array((topic, _new_topic(ctx, topic)) for topic in once.values())
     once_only = (new for _, new in requested if times[new.name] == 1 and new.name != METADATA_TOPIC)
     valid = (new for new in once_only if new.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in valid) > MAX_PARTITIONS:
@@ -61,12 +61,13 @@ def _without_configs(result: api.CreatableTopicResult, hidden: Collection[str]) 
     )
 
 
-def _new_topic(requested: api.CreatableTopic) -> NewTopic:
+def _new_topic(ctx: RequestContext, requested: api.CreatableTopic) -> NewTopic:
+    assignments = ctx.array((one.partition_index, one.broker_ids.copy()) for one in requested.assignments)
     return NewTopic(
         requested.name,
         requested.num_partitions,
         requested.replication_factor,
-        [(assignment.partition_index, assignment.broker_ids.copy()) for assignment in requested.assignments],
+        assignments.copy(),
         {config.name: config.value for config in requested.configs},
     )
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import pytest
 
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.codec.compile import decode_in_slices, decoder, encoder, source
+from sluice.protocol.codec.compile import decode_in_slices, decoder, encode_in_slices, encoder, source
 from sluice.protocol.codec.pausing import Slices
 from sluice.protocol.message import Message
 from sluice.protocol.types import (
@@ -345,6 +345,20 @@ def test_tagged_field_of_a_wrong_length_is_an_error() -> None:
         decoded(Tagged, 1, b"\1\2\5\0\0\0\7\0")
     with pytest.raises(RemoteProtocolError, match="truncated"):
         decoded(Tagged, 1, b"\1\2\3\0\0\7")
+
+
+class Words(Message):
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
+
+    words: list[string] = []
+
+
+def test_long_arrays_are_encoded_in_few_parts_with_pauses() -> None:
+    pauses: list[None] = []
+    message = Words(["word"] * 100_000)
+    parts = encode_in_slices(Words, 1, message, lambda: pauses.append(None))
+    assert b"".join(parts) == encoded(message, 1)
+    assert len(pauses) > 10 * len(parts) > 10
 
 
 def test_error_names_message_version_and_position() -> None:
