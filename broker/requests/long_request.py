@@ -15,6 +15,7 @@ what is kept after the response, uses a copy of an array (`array.copy()`), which
 
 These handlers need `ctx.sliced`. Without it, one request would hold the event loop for this long:
 
+    AlterClientQuotas             parts of an entity                       10 MB: 0.25 s
     AlterShareGroupOffsets        partitions of the response               1 MB: 0.1 s
     DescribeShareGroupOffsets     topics of the response                   1 MB: 0.08 s
     Fetch                         partitions, also of a parked fetch       3 MB: 0.25 s
