@@ -26,15 +26,7 @@ from sluice.config.value_types import INT_MAX, Value, Values, text_of
 from sluice.errors import ConfigError
 from sluice.text.error_text import did_you_mean, expected
 
-from .backoff import (
-    RETRY_JITTER,
-    RETRY_MULTIPLIER,
-    Backoff,
-    ExponentialBackoff,
-    KipReconnectBackoff,
-    KipRetryBackoff,
-    Uniform,
-)
+from . import backoff
 from .config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
 from .jaas import jaas_options
 
@@ -96,27 +88,27 @@ class ClientConfig(Values):
     def sasl_options(self) -> dict[str, str]:
         return jaas_options(self.text("sasl.jaas.config"))
 
-    def retry_backoff(self, uniform: Uniform) -> Backoff:
+    def retry_backoff(self, uniform: backoff.Uniform) -> backoff.Backoff:
         base_ms, max_ms = self.integer("retry.backoff.ms"), self.integer("retry.backoff.max.ms")
         if self.profile == "kip":
-            return KipRetryBackoff(base_ms, max_ms, uniform)
-        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+            return backoff.KipRetryBackoff(base_ms, max_ms, uniform)
+        return backoff.ExponentialBackoff(base_ms, backoff.RETRY_MULTIPLIER, max_ms, backoff.RETRY_JITTER, uniform)
 
-    def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
+    def equivalent_response_backoff(self, uniform: backoff.Uniform) -> backoff.Backoff | None:
         """Return the backoff after unchanged metadata; KIP-580 has none."""
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
-    def reconnect_backoff(self, uniform: Uniform) -> Backoff:
+    def reconnect_backoff(self, uniform: backoff.Uniform) -> backoff.Backoff:
         base_ms, max_ms = self.integer("reconnect.backoff.ms"), self.integer("reconnect.backoff.max.ms")
         if self.profile == "kip":
-            return KipReconnectBackoff(base_ms, max_ms, uniform)
-        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+            return backoff.KipReconnectBackoff(base_ms, max_ms, uniform)
+        return backoff.ExponentialBackoff(base_ms, backoff.RETRY_MULTIPLIER, max_ms, backoff.RETRY_JITTER, uniform)
 
-    def connection_setup_timeout(self, uniform: Uniform) -> Backoff:
+    def connection_setup_timeout(self, uniform: backoff.Uniform) -> backoff.Backoff:
         """Return KIP-601's timeout, which grows with each failure."""
         base_ms = self.integer("socket.connection.setup.timeout.ms")
         max_ms = self.integer("socket.connection.setup.timeout.max.ms")
-        return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
+        return backoff.ExponentialBackoff(base_ms, backoff.RETRY_MULTIPLIER, max_ms, backoff.RETRY_JITTER, uniform)
 
     def ensure_supported(self) -> None:
         for name, (accepted, reason) in _SUPPORTED.items():

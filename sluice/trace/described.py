@@ -4,18 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from sluice import journal_events
 from sluice.broker.faults.rule import Rule, parse_rule
 from sluice.errors import FaultError
-from sluice.journal_events import (
-    NO_ID,
-    GroupState,
-    LeaderChange,
-    QuotaChange,
-    Request,
-    TopicPartition,
-    TransactionState,
-    Value,
-)
 from sluice.protocol.errors import ErrorCode, name_of
 
 from .model import Outcome
@@ -35,13 +26,13 @@ _EXPECTED_CODES = frozenset(
 _SHOWN = 2  # partitions in the text of a request
 
 
-def text_of(request: Request) -> str:
+def text_of(request: journal_events.Request) -> str:
     """Return API, subject and version, such as `Produce orders-0 (v9)`."""
     subject = request.group_id or request.transactional_id or _partitions_text(request)
     return f"{request.api} {subject} (v{request.version})" if subject else f"{request.api} (v{request.version})"
 
 
-def outcome_of(request: Request) -> Outcome:
+def outcome_of(request: journal_events.Request) -> Outcome:
     """Return the outcome; a fault rule precedes the error that it caused."""
     if request.rule_id:
         return Outcome(f"fault rule {request.rule_id}", "fault")
@@ -53,15 +44,17 @@ def outcome_of(request: Request) -> Outcome:
     return THROTTLED if request.throttle_time_ms else OK
 
 
-def has_failed(request: Request) -> bool:
+def has_failed(request: journal_events.Request) -> bool:
     return bool(request.error_codes) or request.answered_ns is None
 
 
-def partition_name(partition: TopicPartition) -> str:
-    return partition.topic if partition.partition == NO_ID else f"{partition.topic}-{partition.partition}"
+def partition_name(partition: journal_events.TopicPartition) -> str:
+    return (
+        partition.topic if partition.partition == journal_events.NO_ID else f"{partition.topic}-{partition.partition}"
+    )
 
 
-def fields_text(fields: dict[str, Value]) -> str:
+def fields_text(fields: dict[str, journal_events.Value]) -> str:
     """Return `acks=-1, timeout_ms=30000`."""
     return ", ".join(f"{name}={_value_text(value)}" for name, value in fields.items())
 
@@ -86,21 +79,21 @@ def described_rule(text: str) -> tuple[str, int | None]:
     return rule_text(rule), len(rule.on) if rule.on else rule.times
 
 
-def leader_text(event: LeaderChange) -> str:
+def leader_text(event: journal_events.LeaderChange) -> str:
     isr = ", ".join(map(str, event.isr))
-    who = "none" if event.broker == NO_ID else f"broker {event.broker}"
+    who = "none" if event.broker == journal_events.NO_ID else f"broker {event.broker}"
     return f"{who}, epoch {event.leader_epoch}, ISR {isr or 'empty'}"
 
 
-def group_text(event: GroupState) -> str:
+def group_text(event: journal_events.GroupState) -> str:
     return f"{event.after}, generation {event.generation}, {counted(event.members, 'member')}"
 
 
-def transaction_text(event: TransactionState) -> str:
+def transaction_text(event: journal_events.TransactionState) -> str:
     return f"{event.after}, producer {event.producer_id} epoch {event.producer_epoch}"
 
 
-def quotas_text(event: QuotaChange) -> str:
+def quotas_text(event: journal_events.QuotaChange) -> str:
     return ", ".join(f"{name}={value:.10g}" for name, value in event.quotas.items())
 
 
@@ -109,7 +102,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def detail_of(request: Request) -> Iterator[tuple[str, str]]:
+def detail_of(request: journal_events.Request) -> Iterator[tuple[str, str]]:
     """Yield name and value of fields, without those that the columns of bars have."""
     for code in request.error_codes:
         yield "error", f"{name_of(code)} ({code})"
@@ -129,22 +122,22 @@ def detail_of(request: Request) -> Iterator[tuple[str, str]]:
         yield "returned", fields_text(request.returned)
 
 
-def _partitions_text(request: Request) -> str:
+def _partitions_text(request: journal_events.Request) -> str:
     names = [partition_name(each) for each in request.partitions[:_SHOWN]]
     more = len(request.partitions) + request.partitions_left_off - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _partition_text(partition: TopicPartition) -> str:
+def _partition_text(partition: journal_events.TopicPartition) -> str:
     parts = []
-    if partition.offset != NO_ID:
+    if partition.offset != journal_events.NO_ID:
         parts.append(f"offset {partition.offset}")
-    if partition.producer_id != NO_ID:
+    if partition.producer_id != journal_events.NO_ID:
         producer = f"producer {partition.producer_id} epoch {partition.producer_epoch}"
         parts.append(f"{producer} sequence {partition.base_sequence}")
     batch, fetched = partition.batch, partition.fetched
     if batch is not None:
-        records = "" if batch.records == NO_ID else f"{counted(batch.records, 'record')}, "
+        records = "" if batch.records == journal_events.NO_ID else f"{counted(batch.records, 'record')}, "
         compression = f", {batch.compression}" if batch.compression not in ("", "none") else ""
         transactional = ", transactional" if batch.is_transactional else ""
         parts.append(f"{records}{batch.bytes} bytes{compression}{transactional}")
@@ -153,7 +146,7 @@ def _partition_text(partition: TopicPartition) -> str:
     return ", ".join(parts)
 
 
-def _value_text(value: Value) -> str:
+def _value_text(value: journal_events.Value) -> str:
     if isinstance(value, list):
         return f"[{', '.join(value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,16 +3,7 @@
 from collections.abc import Callable, Collection
 from operator import itemgetter
 
-from sluice.journal_events import (
-    NO_ID,
-    BrokerState,
-    GroupState,
-    LeaderChange,
-    QuotaChange,
-    Request,
-    Throttle,
-    TransactionState,
-)
+from sluice import journal_events
 
 from .described import group_text, leader_text, quotas_text, transaction_text
 from .model import Section
@@ -31,7 +22,7 @@ class States:
         self._values: dict[tuple[Section, str], str | None] = {}
         self._members: dict[str, dict[str, str]] = {}  # group -> member -> key in the section members
         self._throttled_until_ns: dict[str, int] = {}
-        self._of_requests: dict[str, Callable[[Request], None]] = {
+        self._of_requests: dict[str, Callable[[journal_events.Request], None]] = {
             "Fetch": self._fetched,
             "OffsetCommit": self._committed,
             "TxnOffsetCommit": self._committed,
@@ -48,33 +39,33 @@ class States:
             self._values[place] = value
             self.changes.append((at_ns, section, self._label + key, value))
 
-    def request(self, request: Request) -> None:
+    def request(self, request: journal_events.Request) -> None:
         handle = self._of_requests.get(request.api)
         if handle is not None and request.answered_ns is not None and not request.error_codes:
             handle(request)
 
-    def broker_state(self, event: BrokerState) -> None:
+    def broker_state(self, event: journal_events.BrokerState) -> None:
         self.set(event.at_ns, "brokers", str(event.broker), event.state)
 
-    def leader_change(self, event: LeaderChange) -> None:
+    def leader_change(self, event: journal_events.LeaderChange) -> None:
         self.set(event.at_ns, "leaders", f"{event.topic}-{event.partition}", leader_text(event))
 
-    def group_state(self, event: GroupState) -> None:
+    def group_state(self, event: journal_events.GroupState) -> None:
         self.set(event.at_ns, "groups", event.group_id, None if event.after == "Dead" else group_text(event))
         if event.after in ("Empty", "Dead"):
             self._keep_members(event.at_ns, event.group_id, ())
 
-    def transaction_state(self, event: TransactionState) -> None:
+    def transaction_state(self, event: journal_events.TransactionState) -> None:
         value = None if event.after in _CLOSED_TRANSACTIONS else transaction_text(event)
         self.set(event.at_ns, "transactions", event.transactional_id, value)
 
-    def throttle(self, event: Throttle) -> None:
+    def throttle(self, event: journal_events.Throttle) -> None:
         key = f"{event.client_id or event.peer} throttled by {event.quota}"
         self._end_throttle(key, event.at_ns)
         self.set(event.at_ns, "quotas", key, f"for {event.throttle_time_ms} ms")
         self._throttled_until_ns[key] = event.at_ns + event.throttle_time_ms * 1_000_000
 
-    def quota_change(self, event: QuotaChange) -> None:
+    def quota_change(self, event: journal_events.QuotaChange) -> None:
         self.set(event.at_ns, "quotas", event.entity, quotas_text(event) or None)
 
     def end(self) -> list[Change]:
@@ -90,41 +81,41 @@ class States:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def _fetched(self, request: Request) -> None:
+    def _fetched(self, request: journal_events.Request) -> None:
         for partition in request.partitions:
             fetched = partition.fetched
-            if fetched is None or fetched.high_watermark == NO_ID:
+            if fetched is None or fetched.high_watermark == journal_events.NO_ID:
                 continue
             stable = fetched.last_stable_offset
-            ends = f", last stable offset {stable}" if stable != NO_ID else ""
+            ends = f", last stable offset {stable}" if stable != journal_events.NO_ID else ""
             key = f"{partition.topic}-{partition.partition}"
             self.set(request.at_ns, "offsets", key, f"high watermark {fetched.high_watermark}{ends}")
 
-    def _committed(self, request: Request) -> None:
+    def _committed(self, request: journal_events.Request) -> None:
         for partition in request.partitions:
-            if partition.offset != NO_ID:
+            if partition.offset != journal_events.NO_ID:
                 key = f"{request.group_id} {partition.topic}-{partition.partition}"
                 self.set(request.at_ns, "committed", key, str(partition.offset))
 
-    def _joined(self, request: Request) -> None:
+    def _joined(self, request: journal_events.Request) -> None:
         members = request.returned.get("members")
         if isinstance(members, list) and members:  # the leader's response lists all
             self._keep_members(request.at_ns, request.group_id, members)
 
-    def _synced(self, request: Request) -> None:
+    def _synced(self, request: journal_events.Request) -> None:
         member = request.sent.get("member_id")
         if isinstance(member, str) and member:
             generation = request.sent.get("generation_id", "")
             text = f"{_assignment_text(request)} (generation {generation})"
             self._set_member(request, member, text)
 
-    def _left(self, request: Request) -> None:
+    def _left(self, request: journal_events.Request) -> None:
         left = request.sent.get("members")
         known = self._members.get(request.group_id, {})
         if isinstance(left, list):
             self._keep_members(request.at_ns, request.group_id, [one for one in known if one not in left])
 
-    def _beat(self, request: Request) -> None:
+    def _beat(self, request: journal_events.Request) -> None:
         member = request.returned.get("member_id") or request.sent.get("member_id")
         if not isinstance(member, str) or not member:
             return
@@ -135,7 +126,7 @@ class States:
             epoch = request.returned.get("member_epoch", "")
             self._set_member(request, member, f"{_assignment_text(request)} (epoch {epoch})")
 
-    def _set_member(self, request: Request, member: str, text: str) -> None:
+    def _set_member(self, request: journal_events.Request, member: str, text: str) -> None:
         known = self._members.setdefault(request.group_id, {})
         key = known.setdefault(member, f"{request.group_id} {member}")
         self.set(request.at_ns, "members", key, text)
@@ -146,7 +137,7 @@ class States:
             self.set(at_ns, "members", known.pop(member), None)
 
 
-def _assignment_text(request: Request) -> str:
+def _assignment_text(request: journal_events.Request) -> str:
     assigned = request.returned.get("assignment")
     if not isinstance(assigned, list):
         return "assignment unknown"

@@ -3,41 +3,10 @@
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
+from sluice import journal_events
 from sluice.broker.journal.format_event import what
-from sluice.journal_events import (
-    NO_ID,
-    AcquisitionTimeout,
-    AnyEvent,
-    BrokerState,
-    ConnectionClosed,
-    ConnectionOpened,
-    ConnectionRefused,
-    Fault,
-    Gap,
-    GroupState,
-    LeaderChange,
-    QuotaChange,
-    Request,
-    RuleChange,
-    ScenarioStep,
-    ShadowThrottle,
-    Throttle,
-    TopicPartition,
-    TransactionState,
-)
 
-from .described import (
-    counted,
-    described_rule,
-    detail_of,
-    group_text,
-    has_failed,
-    leader_text,
-    outcome_of,
-    partition_name,
-    text_of,
-    transaction_text,
-)
+from . import described
 from .lanes import Lanes, LaneTable
 from .model import NONE, Outcome, Tone
 from .states import States
@@ -126,26 +95,26 @@ class Timeline:
         self._rules: dict[str, str] = {}
         self._most_hits: dict[str, int | None] = {}
         self._related: set[tuple[int, str, int]] = set()
-        self._of_types: dict[type[AnyEvent], Callable[[Any], None]] = {
-            Request: self._request,
-            ConnectionOpened: self._connection_opened,
-            ConnectionRefused: self._connection_refused,
-            ConnectionClosed: self._connection_closed,
-            Throttle: self._throttle,
-            ShadowThrottle: self._shadow_throttle,
-            Fault: self._fault,
-            RuleChange: self._rule_change,
-            QuotaChange: self._quota_change,
-            GroupState: self._group_state,
-            TransactionState: self._transaction_state,
-            AcquisitionTimeout: self._acquisition_timeout,
-            LeaderChange: self._leader_change,
-            BrokerState: self._broker_state,
-            ScenarioStep: self._scenario_step,
-            Gap: self._gap,
+        self._of_types: dict[type[journal_events.AnyEvent], Callable[[Any], None]] = {
+            journal_events.Request: self._request,
+            journal_events.ConnectionOpened: self._connection_opened,
+            journal_events.ConnectionRefused: self._connection_refused,
+            journal_events.ConnectionClosed: self._connection_closed,
+            journal_events.Throttle: self._throttle,
+            journal_events.ShadowThrottle: self._shadow_throttle,
+            journal_events.Fault: self._fault,
+            journal_events.RuleChange: self._rule_change,
+            journal_events.QuotaChange: self._quota_change,
+            journal_events.GroupState: self._group_state,
+            journal_events.TransactionState: self._transaction_state,
+            journal_events.AcquisitionTimeout: self._acquisition_timeout,
+            journal_events.LeaderChange: self._leader_change,
+            journal_events.BrokerState: self._broker_state,
+            journal_events.ScenarioStep: self._scenario_step,
+            journal_events.Gap: self._gap,
         }
 
-    def add(self, event: AnyEvent) -> None:
+    def add(self, event: journal_events.AnyEvent) -> None:
         self.end_ns = max(self.end_ns, event.at_ns)
         self._of_types[type(event)](event)
 
@@ -156,7 +125,7 @@ class Timeline:
 
     # -- clients -------------------------------------------------------------------------------------------------------
 
-    def _request(self, event: Request) -> None:
+    def _request(self, event: journal_events.Request) -> None:
         lane = self._lanes.connection(event)
         ended_ns = event.written_ns or event.answered_ns or event.at_ns
         self.end_ns = max(self.end_ns, ended_ns, event.received_ns)
@@ -166,12 +135,12 @@ class Timeline:
             ended_ns,
             self._cluster,
             lane,
-            outcome_of(event),
-            text_of(event),
+            described.outcome_of(event),
+            described.text_of(event),
             event.seq,
             parked if parked >= _US_PER_MS else 0,
             event.throttle_time_ms * _US_PER_MS,
-            tuple(detail_of(event)),
+            tuple(described.detail_of(event)),
             event.correlation_id,
             event.request_bytes,
             event.response_bytes,
@@ -179,11 +148,11 @@ class Timeline:
         self.bars.append(bar)
         self._relate(event, lane)
         self.states.request(event)
-        if event.api in _COMMITS and not has_failed(event):
+        if event.api in _COMMITS and not described.has_failed(event):
             where = ", ".join(map(_offset_text, event.partitions))
             self._mark(event, self._lanes.group(event.group_id), "ok", "✓", f"{event.client_id} committed {where}")
 
-    def _relate(self, event: Request, lane: int) -> None:
+    def _relate(self, event: journal_events.Request, lane: int) -> None:
         """Relate a connection to what its request names, and find the leaders of partitions."""
         if event.group_id:
             self._table.relate(lane, self._lanes.group(event.group_id))
@@ -191,36 +160,40 @@ class Timeline:
             self._table.relate(lane, self._lanes.transaction(event.transactional_id))
         for partition in event.partitions:
             topic, index = partition.topic, partition.partition
-            if (lane, topic, index) in self._related or index == NO_ID or topic.startswith(_INTERNAL):
+            if (lane, topic, index) in self._related or index == journal_events.NO_ID or topic.startswith(_INTERNAL):
                 continue
             self._related.add((lane, topic, index))
             of_partition = self._lanes.partition(topic, index)
             self._table.relate(lane, of_partition)
-            if event.api in _BY_LEADERS and not has_failed(event) and of_partition not in self._open:
+            if event.api in _BY_LEADERS and not described.has_failed(event) and of_partition not in self._open:
                 self._set_leader(of_partition, event.received_ns, event.broker, f"{topic}-{index}")
 
-    def _connection_opened(self, event: ConnectionOpened) -> None:
+    def _connection_opened(self, event: journal_events.ConnectionOpened) -> None:
         self._mark(event, self._lanes.connection(event), "neutral", "▸", what(event))
 
-    def _connection_refused(self, event: ConnectionRefused) -> None:
+    def _connection_refused(self, event: journal_events.ConnectionRefused) -> None:
         self._mark(event, self._lanes.connection(event), "error", "⊘", what(event))
 
-    def _connection_closed(self, event: ConnectionClosed) -> None:
+    def _connection_closed(self, event: journal_events.ConnectionClosed) -> None:
         tone: Tone = "neutral" if event.by_client else "lost"
         self._mark(event, self._lanes.connection(event), tone, "◂", what(event))
 
-    def _throttle(self, event: Throttle) -> None:
+    def _throttle(self, event: journal_events.Throttle) -> None:
         self._mark(event, self._lanes.connection(event), "throttled", "◷", what(event))
         self.states.throttle(event)
 
-    def _shadow_throttle(self, event: ShadowThrottle) -> None:
+    def _shadow_throttle(self, event: journal_events.ShadowThrottle) -> None:
         self._mark(event, self._lanes.connection(event), "neutral", "◷", what(event))
 
     # -- rules and quotas ----------------------------------------------------------------------------------------------
 
-    def _fault(self, event: Fault) -> None:
+    def _fault(self, event: journal_events.Fault) -> None:
         rule_id = event.rule_id
-        lane = self._lanes.broker(event.broker) if event.connection == NO_ID else self._lanes.connection(event)
+        lane = (
+            self._lanes.broker(event.broker)
+            if event.connection == journal_events.NO_ID
+            else self._lanes.connection(event)
+        )
         self._mark(event, lane, "fault", "✗", what(event))
         self._mark(event, self._lanes.rule(rule_id), "fault", "✗", f"{event.client_id} {what(event)}".strip())
         self._hits[rule_id] = self._hits.get(rule_id, 0) + 1
@@ -228,10 +201,10 @@ class Timeline:
         if self._hits[rule_id] == self._most_hits.get(rule_id):
             self._switch(self._lanes.rule(rule_id), event.at_ns, None)
 
-    def _rule_change(self, event: RuleChange) -> None:
+    def _rule_change(self, event: journal_events.RuleChange) -> None:
         lane, rule_id = self._lanes.rule(event.rule_id), event.rule_id
         if event.change == "added":
-            text, most_hits = described_rule(event.rule)
+            text, most_hits = described.described_rule(event.rule)
             self._rules[rule_id], self._most_hits[rule_id], self._hits[rule_id] = text, most_hits, 0
             self._table.lanes[lane].detail = text
             self._mark(event, lane, "neutral", "+", f"rule {rule_id} added: {text}")
@@ -243,41 +216,43 @@ class Timeline:
             self.states.set(event.at_ns, "rules", rule_id, None)
 
     def _set_rule(self, at_ns: int, rule_id: str) -> None:
-        hits = counted(self._hits.get(rule_id, 0), "hit")
+        hits = described.counted(self._hits.get(rule_id, 0), "hit")
         self.states.set(at_ns, "rules", rule_id, "; ".join(filter(None, (self._rules.get(rule_id), hits))))
 
-    def _quota_change(self, event: QuotaChange) -> None:
+    def _quota_change(self, event: journal_events.QuotaChange) -> None:
         self._mark(event, self._lanes.quotas(), "neutral", "Q", what(event))
         self.states.quota_change(event)
 
     # -- groups, transactions, partitions, brokers ---------------------------------------------------------------------
 
-    def _group_state(self, event: GroupState) -> None:
-        self._switch(self._lanes.group(event.group_id), event.at_ns, _state(event.after), group_text(event), event.seq)
+    def _group_state(self, event: journal_events.GroupState) -> None:
+        self._switch(
+            self._lanes.group(event.group_id), event.at_ns, _state(event.after), described.group_text(event), event.seq
+        )
         self.states.group_state(event)
 
-    def _transaction_state(self, event: TransactionState) -> None:
+    def _transaction_state(self, event: journal_events.TransactionState) -> None:
         lane = self._lanes.transaction(event.transactional_id)
-        self._switch(lane, event.at_ns, _state(event.after), transaction_text(event), event.seq)
+        self._switch(lane, event.at_ns, _state(event.after), described.transaction_text(event), event.seq)
         self.states.transaction_state(event)
 
-    def _acquisition_timeout(self, event: AcquisitionTimeout) -> None:
+    def _acquisition_timeout(self, event: journal_events.AcquisitionTimeout) -> None:
         self._mark(event, self._lanes.group(event.group_id), "error", "!", what(event))
 
-    def _leader_change(self, event: LeaderChange) -> None:
+    def _leader_change(self, event: journal_events.LeaderChange) -> None:
         if event.topic.startswith(_INTERNAL):
             return
         lane = self._lanes.partition(event.topic, event.partition)
         name = f"{event.topic}-{event.partition}"
-        if lane not in self._open and event.before != NO_ID:
+        if lane not in self._open and event.before != journal_events.NO_ID:
             self._set_leader(lane, self._start_ns, event.before, name)
         self._leaders[lane] = event.broker, name
-        outcome = _NO_LEADER if event.broker == NO_ID else _LEADER
-        self._switch(lane, event.at_ns, outcome, leader_text(event), event.seq)
+        outcome = _NO_LEADER if event.broker == journal_events.NO_ID else _LEADER
+        self._switch(lane, event.at_ns, outcome, described.leader_text(event), event.seq)
         self._mark(event, lane, "lost" if event.lost_records else "state", "★", what(event))
         self.states.leader_change(event)
 
-    def _broker_state(self, event: BrokerState) -> None:
+    def _broker_state(self, event: journal_events.BrokerState) -> None:
         lane = self._lanes.broker(event.broker)
         if lane not in self._open and event.state != "running":
             self._switch(lane, self._start_ns, _RUNNING, _RUNNING.name)
@@ -297,16 +272,16 @@ class Timeline:
         self._switch(lane, at_ns, _LEADER, f"broker {leader}")
         self.states.set(at_ns, "leaders", name, f"broker {leader}")
 
-    def _scenario_step(self, event: ScenarioStep) -> None:
+    def _scenario_step(self, event: journal_events.ScenarioStep) -> None:
         tone: Tone = "error" if event.problem else "neutral"
         self._mark(event, self._lanes.scenario(event.scenario), tone, "§", what(event))
 
-    def _gap(self, event: Gap) -> None:
+    def _gap(self, event: journal_events.Gap) -> None:
         self._mark(event, self._lanes.journal(), "lost", "…", what(event))
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _mark(self, event: AnyEvent, lane: int, tone: Tone, glyph: str, text: str) -> None:
+    def _mark(self, event: journal_events.AnyEvent, lane: int, tone: Tone, glyph: str, text: str) -> None:
         self.marks.append(Mark(event.at_ns, self._cluster, lane, tone, glyph, text, event.seq))
 
     def _switch(self, lane: int, at_ns: int, outcome: Outcome | None, text: str = "", seq: int = NONE) -> None:
@@ -318,9 +293,9 @@ class Timeline:
             self._open[lane] = _Span(at_ns, outcome, text, seq)
 
 
-def _offset_text(partition: TopicPartition) -> str:
-    name = partition_name(partition)
-    return name if partition.offset == NO_ID else f"{name} at {partition.offset}"
+def _offset_text(partition: journal_events.TopicPartition) -> str:
+    name = described.partition_name(partition)
+    return name if partition.offset == journal_events.NO_ID else f"{name} at {partition.offset}"
 
 
 def _state(name: str) -> Outcome:

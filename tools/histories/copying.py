@@ -10,15 +10,7 @@ from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer import Consumer, TopicPartition
 from sluice.client.producer import Producer
 
-from .clients import (
-    DELIVERY_TIMEOUT_MS,
-    ERRORS,
-    REQUEST_TIMEOUT_MS,
-    SESSION_TIMEOUT_MS,
-    TOPIC,
-    TRANSACTION_TIMEOUT_MS,
-    until_ended,
-)
+from . import clients
 from .workload import PARTITIONS, Workload
 
 COPIES = "copies"
@@ -33,7 +25,7 @@ async def copy(workload: Workload, transactional_id: str, process: str) -> None:
     common: dict[str, str | int] = {
         "bootstrap.servers": workload.bootstrap,
         "client.id": process,
-        "request.timeout.ms": REQUEST_TIMEOUT_MS,
+        "request.timeout.ms": clients.REQUEST_TIMEOUT_MS,
     }
     consumer = Consumer(
         {
@@ -42,7 +34,7 @@ async def copy(workload: Workload, transactional_id: str, process: str) -> None:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",
-            "session.timeout.ms": SESSION_TIMEOUT_MS,
+            "session.timeout.ms": clients.SESSION_TIMEOUT_MS,
             "heartbeat.interval.ms": 1000,
         },
         random=random,
@@ -51,23 +43,23 @@ async def copy(workload: Workload, transactional_id: str, process: str) -> None:
         {
             **common,
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
-            "max.block.ms": DELIVERY_TIMEOUT_MS,
+            "transaction.timeout.ms": clients.TRANSACTION_TIMEOUT_MS,
+            "delivery.timeout.ms": clients.DELIVERY_TIMEOUT_MS,
+            "max.block.ms": clients.DELIVERY_TIMEOUT_MS,
         },
         random=random,
     )
     try:
         await producer.__aenter__()
-        await until_ended(producer.init_transactions)
+        await clients.until_ended(producer.init_transactions)
         await consumer.__aenter__()
-        consumer.subscribe([TOPIC])
+        consumer.subscribe([clients.TOPIC])
         while not workload.is_over:
             if not await _copy_some(workload, consumer, producer):
                 return
     finally:
         for client in (producer, consumer):
-            with suppress(*ERRORS):
+            with suppress(*clients.ERRORS):
                 await client.close(_CLOSE_MS)
 
 
@@ -81,13 +73,14 @@ async def _copy_some(workload: Workload, consumer: Consumer, producer: Producer)
         await producer.send(COPIES, record.value, partition=record.partition)
     # Without the epoch, an isolated former leader would reset a later consumer, in Kafka as well.
     positions = {
-        TopicPartition(TOPIC, one.partition): OffsetAndMetadata(one.offset + 1, "", one.leader_epoch) for one in records
+        TopicPartition(clients.TOPIC, one.partition): OffsetAndMetadata(one.offset + 1, "", one.leader_epoch)
+        for one in records
     }
     await producer.send_offsets_to_transaction(positions, consumer.group_metadata())
     if workload.random.random() < 0.2:
-        await until_ended(producer.abort_transaction)
+        await clients.until_ended(producer.abort_transaction)
         return False  # the position of the consumer is after the aborted records
-    await until_ended(producer.commit_transaction)
+    await clients.until_ended(producer.commit_transaction)
     return True
 
 
@@ -104,5 +97,5 @@ async def read_copies(bootstrap: str) -> tuple[dict[int, list[int]], dict[int, i
             while await consumer.position(name) < ends[name]:
                 for record in await consumer.poll(_POLL_MS):
                     copies.setdefault(record.partition, []).append(int(record.value or b""))
-        committed = await consumer.committed([TopicPartition(TOPIC, index) for index in range(PARTITIONS)])
+        committed = await consumer.committed([TopicPartition(clients.TOPIC, index) for index in range(PARTITIONS)])
     return copies, {name.partition: one.offset for name, one in committed.items() if one is not None}

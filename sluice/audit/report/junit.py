@@ -9,18 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.text.error_text import printable
 
-from .words import (
-    DEVIATIONS,
-    INCONCLUSIVE,
-    UNSEEN,
-    kip_of,
-    label,
-    measured,
-    name_of,
-    place_words,
-    setting_words,
-    style_of,
-)
+from . import words
 
 _DECIDED = (State.PASS, State.DEVIATES)
 _RUNS = "runs"
@@ -39,13 +28,13 @@ def junit(result: AuditResult) -> bytes:
 
 
 def _suite(result: SubjectResult, audit: AuditResult) -> Element:
-    styles = [style_of(verdict) for verdict in result.verdicts]
+    styles = [words.style_of(verdict) for verdict in result.verdicts]
     failed_to_run = bool(result.problems) and not any(verdict.state in _DECIDED for verdict in result.verdicts)
-    suite = Element("testsuite", name=printable(name_of(result.subject)))
+    suite = Element("testsuite", name=printable(words.name_of(result.subject)))
     suite.set("tests", str(len(styles) + failed_to_run))
-    suite.set("failures", str(sum(style in DEVIATIONS for style in styles)))
+    suite.set("failures", str(sum(style in words.DEVIATIONS for style in styles)))
     suite.set("errors", str(int(failed_to_run)))
-    suite.set("skipped", str(sum(style in (INCONCLUSIVE, UNSEEN) for style in styles)))
+    suite.set("skipped", str(sum(style in (words.INCONCLUSIVE, words.UNSEEN) for style in styles)))
     suite.set("time", _seconds(result.seconds))
     suite.set("timestamp", printable(audit.began))
     properties = SubElement(suite, "properties")
@@ -70,17 +59,19 @@ def _properties(result: SubjectResult, audit: AuditResult) -> list[tuple[str, st
         ("time", "virtual" if result.virtual else "real"),
         ("role", result.subject.role),
     ]
-    return about + setting_words(result.subject.settings)
+    return about + words.setting_words(result.subject.settings)
 
 
 def _case(verdict: Verdict, result: SubjectResult) -> Element:
-    style = style_of(verdict)
-    case = Element("testcase", name=printable(verdict.statement), classname=_class(result, kip_of(verdict.statement)))
+    style = words.style_of(verdict)
+    case = Element(
+        "testcase", name=printable(verdict.statement), classname=_class(result, words.kip_of(verdict.statement))
+    )
     case.set("time", "0")
-    if style in DEVIATIONS:
+    if style in words.DEVIATIONS:
         failure = SubElement(case, "failure", message=printable(f"{style.words}: {verdict.why}"), type=style.key)
         failure.text = "\n".join(_numbers(verdict))
-    elif style in (INCONCLUSIVE, UNSEEN):
+    elif style in (words.INCONCLUSIVE, words.UNSEEN):
         SubElement(case, "skipped", message=printable(f"{style.words}: {verdict.why}"))
     return case
 
@@ -92,10 +83,10 @@ def _class(result: SubjectResult, what: str) -> str:
 
 def _numbers(verdict: Verdict) -> list[str]:
     lines = [f"failure: {verdict.path}"] if verdict.path else []
-    lines += [f"measured in: {place_words(verdict)}"] if verdict.probe else []
+    lines += [f"measured in: {words.place_words(verdict)}"] if verdict.probe else []
     for name, value in verdict.measured.items():
         expected = f", expected {verdict.expected[name]}" if name in verdict.expected else ""
-        lines.append(f"{label(name)}: {measured(name, value)}{expected}")
+        lines.append(f"{words.label(name)}: {words.measured(name, value)}{expected}")
     return [printable(line) for line in [*lines, f"runs: {verdict.runs}"]]
 
 

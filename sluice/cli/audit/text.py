@@ -7,17 +7,9 @@ from pathlib import Path
 import click
 
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult
+from sluice.audit.report import words
 from sluice.audit.report.comparison import Change, Comparison, Kind
 from sluice.audit.report.overview import Fault, backoff_words, overview
-from sluice.audit.report.words import (
-    DEVIATIONS,
-    VerdictStyle,
-    counts,
-    milliseconds,
-    name_of,
-    place_words,
-    style_of,
-)
 from sluice.text.error_text import printable
 from sluice.text.json_text import json_text
 
@@ -45,13 +37,13 @@ def summary(result: AuditResult, files: Sequence[Path], traces: Sequence[Path], 
 
 def _subject(result: SubjectResult, measured: Path) -> Iterator[str]:
     runs = sum(result.probes.values())
-    took = f"{runs} run{'s' * (runs != 1)} in {milliseconds(result.seconds * 1000)}"
+    took = f"{runs} run{'s' * (runs != 1)} in {words.milliseconds(result.seconds * 1000)}"
     virtual = ", in virtual time" if result.virtual else ""
-    yield f"{click.style(printable(name_of(result.subject)), bold=True)}  {took}{virtual}"
+    yield f"{click.style(printable(words.name_of(result.subject)), bold=True)}  {took}{virtual}"
     found = overview(result)
     yield from map(_fault, found.faults)
     yield "  " + "   ".join(
-        _colored(style, f"{style.sign} {count} {style.short}") for style, count in counts(result).items()
+        _colored(style, f"{style.sign} {count} {style.short}") for style, count in words.counts(result).items()
     )
     for line in filter(None, (found.undecided_line, found.unseen_line)):
         yield f"  {printable(line)}"
@@ -76,7 +68,7 @@ def _fault(fault: Fault) -> str:
     return f"  {head}: {printable(f'{fault.why} [{fault.place_words}]')}"
 
 
-def _colored(style: VerdictStyle, text: str) -> str:
+def _colored(style: words.VerdictStyle, text: str) -> str:
     return click.style(text, fg=_COLORS[style.key])
 
 
@@ -89,18 +81,18 @@ def _as_dict(result: SubjectResult) -> dict[str, object]:
     deviations = [
         {
             "statement": verdict.statement,
-            "kind": style_of(verdict).key,
+            "kind": words.style_of(verdict).key,
             "why": verdict.why,
-            "where": place_words(verdict),
+            "where": words.place_words(verdict),
         }
         for verdict in result.verdicts
-        if style_of(verdict) in DEVIATIONS
+        if words.style_of(verdict) in words.DEVIATIONS
     ]
     findings = [{"kind": finding.kind, "probe": finding.probe, "why": finding.why} for finding in result.findings]
     return {
         "name": result.subject.name,
         "version": result.subject.version,
-        "verdicts": {style.key: count for style, count in counts(result).items()},
+        "verdicts": {style.key: count for style, count in words.counts(result).items()},
         "deviations": deviations,
         "findings": findings,
         "problems": result.problems,

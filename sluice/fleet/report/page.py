@@ -11,15 +11,8 @@ from sluice.fleet.simulation.quota import Fairness
 from sluice.fleet.sweep import Row
 from sluice.text.html_page import environment
 
+from . import sentences
 from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map, return_map
-from .sentences import (
-    attempts_sentence,
-    bytes_sentence,
-    kinds_sentence,
-    outcomes_sentence,
-    queue_sentence,
-    sweep_sentence,
-)
 
 ROWS = (
     ("before_per_s", "attempts per second before the failure", "{:,.0f}"),
@@ -71,16 +64,16 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
             labels=labels,
             caveats=caveats(group.name for result in results for group in result.groups),
             columns=[[dict(table).get(label, "") for label in labels] for table in tables],
-            comparison=(comparison_plot(results, names), list(map(attempts_sentence, results))),
-            queues=(queue_plot(results, names), list(map(queue_sentence, results))),
-            throughput=(bytes_plot(results, names), list(map(bytes_sentence, results)))
+            comparison=(comparison_plot(results, names), list(map(sentences.attempts_sentence, results))),
+            queues=(queue_plot(results, names), list(map(sentences.queue_sentence, results))),
+            throughput=(bytes_plot(results, names), list(map(sentences.bytes_sentence, results)))
             if any(result.fairness for result in results)
             else None,
             plots=[
                 (
                     name,
-                    (attempts_plot(result), kinds_sentence(result)),
-                    (outcomes_plot(result), outcomes_sentence(result)),
+                    (attempts_plot(result), sentences.kinds_sentence(result)),
+                    (outcomes_plot(result), sentences.outcomes_sentence(result)),
                 )
                 for result, name in zip(results, names, strict=True)
             ],
@@ -95,7 +88,7 @@ def write_sweep_report(file: Path, rows: Sequence[Row], models: Iterable[str], b
         environment("sluice.fleet.report")
         .get_template("sweep.html")
         .render(
-            maps=[(recovery_map(rows, fleet), sweep_sentence(rows, fleet, brokers)) for fleet in fleets],
+            maps=[(recovery_map(rows, fleet), sentences.sweep_sentence(rows, fleet, brokers)) for fleet in fleets],
             caveats=caveats(models),
         )
     )

@@ -12,27 +12,13 @@ from typing import NamedTuple
 from sluice.errors import ConfigError, SluiceError
 from sluice.spark.splits import splits_of
 
+from . import tables
 from .analysis import Engine, OnProgress, Settings
 from .coverage import Coverage, coverage_of, is_partial, warnings_of
 from .demand import least_ms, state
 from .kafka_configs_script import SCRIPT, script
 from .recommendation import Policy, Recommendation, recommend
 from .report import Report, effects_of, write_report
-from .tables import (
-    DEMAND,
-    DEMANDED,
-    FINDING,
-    NEEDS,
-    QUARANTINE,
-    QUARANTINED,
-    RECOMMENDATION,
-    RECOMMENDED,
-    REPLAYS,
-    Writer,
-    demand_of,
-    finding_of,
-    read_table,
-)
 
 
 class Plan(NamedTuple):
@@ -49,17 +35,19 @@ def plan(
     _prepare(out)
     counts = engine(splits_of(inputs), settings, out, on_progress)
     on_progress("writing the report", 0, 1)
-    demands = list(map(demand_of, read_table(out, DEMAND, DEMANDED)))
+    demands = list(map(tables.demand_of, tables.read_table(out, tables.DEMAND, tables.DEMANDED)))
     least = least_ms(settings.windows)
     stated = state(demands, least, is_partial=is_partial(counts))
     coverage = coverage_of(demands, stated, counts, least)
     warnings = warnings_of(coverage)
     recommendations = []
     if settings.limits:
-        needs = map(finding_of, read_table(out, NEEDS, FINDING))
+        needs = map(tables.finding_of, tables.read_table(out, tables.NEEDS, tables.FINDING))
         withheld = "" if coverage.allows_recommendations else "the log does not show the demand"
         recommendations = recommend(needs, stated, settings.by, policy, coverage.advice, withheld)
-    effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)
+    effects = effects_of(
+        map(tables.finding_of, tables.read_table(out, tables.REPLAYS, tables.FINDING)), settings.limits
+    )
     write_report(out, Report(inputs, settings, counts, effects, recommendations, coverage, warnings))
     to_set = [each for each in recommendations if not each.is_empty]
     if to_set:
@@ -70,13 +58,13 @@ def plan(
 
 def quarantine_reasons(out: Path, most: int) -> list[str]:
     """Return the first quarantined input, with its place and the reason."""
-    rows = read_table(out, QUARANTINE, QUARANTINED)
+    rows = tables.read_table(out, tables.QUARANTINE, tables.QUARANTINED)
     first = nsmallest(most, ((str(source), int(str(position)), str(reason)) for source, position, reason, _ in rows))
     return [f"{source}:{position}: {reason}" for source, position, reason in first]
 
 
 def _write_recommendation(out: Path, recommendations: Sequence[Recommendation]) -> None:
-    table = Writer(out, RECOMMENDATION, RECOMMENDED)
+    table = tables.Writer(out, tables.RECOMMENDATION, tables.RECOMMENDED)
     for found in recommendations:
         if found.default is not None:
             table.add((found.kind, "default", "", "", found.default, found.default_headroom))

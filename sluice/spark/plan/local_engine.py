@@ -8,26 +8,15 @@ from sluice.spark.charges.charges import Client
 from sluice.spark.charges.sources import read
 from sluice.spark.splits import Split
 
+from . import tables
 from .analysis import OnProgress, Settings, find_need, try_candidates
 from .demand import measure_demand
-from .tables import (
-    DEMAND,
-    DEMANDED,
-    FINDING,
-    NEEDS,
-    QUARANTINE,
-    QUARANTINED,
-    REPLAYS,
-    Writer,
-    row_of,
-    row_of_demand,
-)
 
 
 def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress) -> dict[str, int]:
     counts: Counter[str] = Counter()
     parts: dict[Client, list[bytes]] = {}
-    quarantine = Writer(out, QUARANTINE, QUARANTINED)
+    quarantine = tables.Writer(out, tables.QUARANTINE, tables.QUARANTINED)
     for number, split in enumerate(splits):
         on_progress("reading", number, len(splits))
         for found in read(split, settings.by):
@@ -45,18 +34,18 @@ def replay_clients(
     parts: dict[Client, list[bytes]], settings: Settings, out: Path, on_progress: OnProgress, part: int = 0
 ) -> None:
     """Write the tables of these clients, as the given part of each."""
-    replays = Writer(out, REPLAYS, FINDING, part)
-    needs = Writer(out, NEEDS, FINDING, part)
-    demand = Writer(out, DEMAND, DEMANDED, part)
+    replays = tables.Writer(out, tables.REPLAYS, tables.FINDING, part)
+    needs = tables.Writer(out, tables.NEEDS, tables.FINDING, part)
+    demand = tables.Writer(out, tables.DEMAND, tables.DEMANDED, part)
     for number, client in enumerate(sorted(parts)):
         on_progress("replaying", number, len(parts))
         for finding in try_candidates(client, parts[client], settings):
-            replays.add(row_of(finding))
+            replays.add(tables.row_of(finding))
         need = find_need(client, parts[client], settings)
         if need is not None:
-            needs.add(row_of(need))
+            needs.add(tables.row_of(need))
         demanded = measure_demand(client, parts[client])
         if demanded is not None:
-            demand.add(row_of_demand(demanded))
+            demand.add(tables.row_of_demand(demanded))
     for table in (replays, needs, demand):
         table.close()

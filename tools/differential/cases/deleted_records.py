@@ -16,25 +16,8 @@ from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 from tests.support.messages import request
+from tools.differential import requests
 from tools.differential.case import DISK, MEMORY, Layout, case
-from tools.differential.requests import (
-    EARLIEST,
-    FETCH_VERSION,
-    INIT_PRODUCER_ID_VERSION,
-    LATEST,
-    MAX_TIMESTAMP,
-    PRODUCE_VERSION,
-    TIMEOUT_MS,
-    TRANSACTION,
-    coordinator,
-    end_of_epoch,
-    fetch,
-    fetched,
-    init_producer,
-    list_offsets,
-    of_producer,
-    produce,
-)
 from tools.differential.session import Session, until
 
 _NEVER = 24 * 3600 * 1000
@@ -60,7 +43,7 @@ ONLY_CLEANED = _layout("only cleaned", check_ms=_NEVER, cleaner_ms=_OFTEN)
 RESTARTED = _layout("restarted", check_ms=_NEVER, storages=(DISK,))
 KILLED_AFTER_A_CHECK = _layout("killed after a check", check_ms=_OFTEN, storages=(DISK,))
 
-_SPECIAL_TIMES = (LATEST, EARLIEST, MAX_TIMESTAMP, -4, -5, -6)
+_SPECIAL_TIMES = (requests.LATEST, requests.EARLIEST, requests.MAX_TIMESTAMP, -4, -5, -6)
 _TIMESTAMPS = (1000, 3000, 2000, 5000, 4000)
 _TIMES = (0, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000, 6000)
 _OFFSETS = range(len(_TIMESTAMPS) + 3)
@@ -78,10 +61,12 @@ def _produce(session: Session, topic: str, *timestamps: int) -> None:
 
 def _open_transaction(session: Session, topic: str, timestamp: int) -> None:
     """Append a record of a transaction that does not end."""
-    session.wait_for(coordinator(topic, TRANSACTION), lambda found: found.coordinators[0].error_code == 0)
-    begin = init_producer(topic, timeout_ms=900_000)
-    producer = session.wait_for(begin, lambda found: found.error_code == 0, INIT_PRODUCER_ID_VERSION)
-    batch = build_batch([_record(timestamp)], base_sequence=0, transactional=True, **of_producer(producer))
+    session.wait_for(
+        requests.coordinator(topic, requests.TRANSACTION), lambda found: found.coordinators[0].error_code == 0
+    )
+    begin = requests.init_producer(topic, timeout_ms=900_000)
+    producer = session.wait_for(begin, lambda found: found.error_code == 0, requests.INIT_PRODUCER_ID_VERSION)
+    batch = build_batch([_record(timestamp)], base_sequence=0, transactional=True, **requests.of_producer(producer))
     _append(session, topic, batch, topic)
 
 
@@ -90,7 +75,7 @@ def _record(timestamp: int) -> Record:
 
 
 def _append(session: Session, topic: str, batch: bytes, transactional_id: str | None = None) -> None:
-    response = session.wait_for(produce(topic, batch, transactional_id), _has_leader, PRODUCE_VERSION)
+    response = session.wait_for(requests.produce(topic, batch, transactional_id), _has_leader, requests.PRODUCE_VERSION)
     assert response.responses[0].partition_responses[0].error_code == 0, response
 
 
@@ -101,7 +86,7 @@ def _has_leader(response: Any) -> bool:
 
 def _delete_records(topic: str, offset: int) -> Message:
     partition = {"partition_index": 0, "offset": offset}
-    return request("DeleteRecords", topics=[{"name": topic, "partitions": [partition]}], timeout_ms=TIMEOUT_MS)
+    return request("DeleteRecords", topics=[{"name": topic, "partitions": [partition]}], timeout_ms=requests.TIMEOUT_MS)
 
 
 def _size(session: Session, topic: str) -> int:
@@ -126,7 +111,7 @@ def _wait_for_checks(session: Session, topic: str, configs: dict[str, str] | Non
 
 
 def _offset_at(session: Session, topic: str, timestamp: int, isolation_level: int, fields: Sequence[str]) -> str:
-    wanted = list_offsets(topic, timestamp, isolation_level=isolation_level)
+    wanted = requests.list_offsets(topic, timestamp, isolation_level=isolation_level)
     response = session.request(wanted, _LIST_OFFSETS_VERSION)
     (found,) = response.topics[0].partitions
     return _words(found, *fields)
@@ -134,7 +119,7 @@ def _offset_at(session: Session, topic: str, timestamp: int, isolation_level: in
 
 def _batch_at(session: Session, topic: str, offset: int) -> str:
     # At most one batch: Kafka does not read on in the next segment.
-    response = session.request(fetch(fetched(topic, offset=offset, most=1)), FETCH_VERSION)
+    response = session.request(requests.fetch(requests.fetched(topic, offset=offset, most=1)), requests.FETCH_VERSION)
     (found,) = response.responses[0].partitions
     headers = [header for _, header in iter_batches(bytes(found.records or b""))]
     batches = ", ".join(f"{header.base_offset} to {header.last_offset}" for header in headers)
@@ -142,7 +127,7 @@ def _batch_at(session: Session, topic: str, offset: int) -> str:
 
 
 def _end_of_epoch(session: Session, topic: str, leader_epoch: int) -> str:
-    response = session.request(end_of_epoch(topic, leader_epoch))
+    response = session.request(requests.end_of_epoch(topic, leader_epoch))
     (found,) = response.topics[0].partitions
     return _words(found, "error_code", "leader_epoch", "end_offset")
 

@@ -13,19 +13,8 @@ from tests.support.configs import config_changes
 from tests.support.messages import request
 from tests.support.records import batch, fetch, fetched, produce
 from tests.support.wire import error_codes
+from tools.differential import requests
 from tools.differential.case import Layout, case
-from tools.differential.requests import (
-    INIT_PRODUCER_ID_VERSION,
-    TIMEOUT_MS,
-    TRANSACTION,
-    add_partitions,
-    coordinator,
-    describe_producers,
-    end_txn,
-    init_producer,
-    metadata,
-    of_producer,
-)
 from tools.differential.session import Session
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -64,7 +53,7 @@ def update(session: Session, *updates: tuple[str, int, int], version: int = 2) -
         {"feature": f"{name}.version", "max_version_level": level, "upgrade_type": kind}
         for name, level, kind in updates
     ]
-    session.call(request("UpdateFeatures", feature_updates=keys, timeout_ms=TIMEOUT_MS), version)
+    session.call(request("UpdateFeatures", feature_updates=keys, timeout_ms=requests.TIMEOUT_MS), version)
 
 
 @case(OLD)
@@ -122,22 +111,24 @@ def groups_whose_feature_is_disabled(session: Session) -> None:
 def transactions_of_version_1_keep_their_epoch(session: Session) -> None:
     topic = transaction = "kafka-tests-transaction"
     session.create_topic(topic)
-    found = coordinator(transaction, TRANSACTION)
+    found = requests.coordinator(transaction, requests.TRANSACTION)
     session.eventually(found, 6, lambda response: not response.coordinators[0].error_code)
     for committed in (False, True):
-        begin = init_producer(transaction)
-        producer = session.eventually(begin, INIT_PRODUCER_ID_VERSION, lambda response: not response.error_code)
+        begin = requests.init_producer(transaction)
+        producer = session.eventually(
+            begin, requests.INIT_PRODUCER_ID_VERSION, lambda response: not response.error_code
+        )
         session.eventually(
-            add_partitions(producer, transaction, topic, 0),
+            requests.add_partitions(producer, transaction, topic, 0),
             3,
             lambda response: not response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code,
         )
-        records = batch(b"v", transactional=True, base_sequence=0, **of_producer(producer))
+        records = batch(b"v", transactional=True, base_sequence=0, **requests.of_producer(producer))
         producing = produce(11, records, topic=topic, acks=-1)
         producing.transactional_id = transaction
         session.call(producing, 11)
-        session.call(end_txn(producer, transaction, committed=committed), 4)
-        session.eventually(describe_producers(topic, 0), 0, partial(_is_over, epoch=producer.producer_epoch))
+        session.call(requests.end_txn(producer, transaction, committed=committed), 4)
+        session.eventually(requests.describe_producers(topic, 0), 0, partial(_is_over, epoch=producer.producer_epoch))
 
 
 def _is_over(response: Any, epoch: int) -> bool:
@@ -151,7 +142,7 @@ def _is_over(response: Any, epoch: int) -> bool:
 def partitions(session: Session, topic: str, count: int) -> list[Any]:
     """Return the partitions of a topic, which has that many with leaders."""
     session.wait_for_leaders(topic)
-    (found,) = session.request(metadata(topic, auto_create=True), 12).topics
+    (found,) = session.request(requests.metadata(topic, auto_create=True), 12).topics
     assert len(found.partitions) == count, found
     return list(found.partitions)
 
@@ -175,7 +166,7 @@ def replicas_of_created_and_added_partitions_are_spread_over_racks(session: Sess
     session.call(cluster, unordered=("brokers",), only=("brokers",))
     racks = {broker.broker_id: broker.rack for broker in session.request(cluster, 2).brokers}
     automatic, created = "kafka-tests-automatic", "kafka-tests-created"
-    session.request(metadata(automatic, auto_create=True), 12)
+    session.request(requests.metadata(automatic, auto_create=True), 12)
     session.note("automatic", distribution((one.replica_nodes for one in partitions(session, automatic, 8)), racks))
     for factor in (1, 2, 3, 4):
         topic = f"{created}-{factor}"
@@ -183,7 +174,7 @@ def replicas_of_created_and_added_partitions_are_spread_over_racks(session: Sess
         before = partitions(session, topic, 8)
         session.note(f"created {factor}", distribution((one.replica_nodes for one in before), racks))
         added = {"name": topic, "count": 16, "assignments": None}
-        session.call(request("CreatePartitions", topics=[added], timeout_ms=TIMEOUT_MS))
+        session.call(request("CreatePartitions", topics=[added], timeout_ms=requests.TIMEOUT_MS))
         after = [one for one in partitions(session, topic, 16) if one.partition_index >= 8]
         session.note(f"added {factor}", distribution((one.replica_nodes for one in after), racks))
 
@@ -222,7 +213,7 @@ def throttled_reassignment_is_in_progress_until_the_throttle_is_removed(session:
     session.call(request("AlterPartitionReassignments", topics=[moved]), 1)
     ongoing = request("ListPartitionReassignments", topics=None)
     session.eventually(ongoing, 0, lambda response: bool(response.topics))
-    wanted = metadata(topic, auto_create=True)
+    wanted = requests.metadata(topic, auto_create=True)
     session.eventually(wanted, 12, lambda response: len(response.topics[0].partitions[0].replica_nodes) == 2)
     session.call(produce(11, topic=topic, acks=-1), 11)
     throttle(session, topic, None, None)

@@ -6,15 +6,8 @@ from uuid import UUID
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 from tests.support.messages import request
+from tools.differential import requests
 from tools.differential.case import Layout, case
-from tools.differential.requests import (
-    GROUP,
-    OFFSETS_VERSION,
-    PRODUCE_VERSION,
-    commit,
-    coordinator,
-    produce,
-)
 from tools.differential.session import Session
 
 # Kafka orders groups by the partitions of their coordinators.
@@ -26,11 +19,13 @@ _FIRST_WITH_GROUPS, _FIRST_WITH_IDS = 8, 10
 
 def commit_offsets(session: Session, group: str, topics: dict[str, list[int]]) -> None:
     """Commit an offset of each partition, for a group without members."""
-    session.wait_for(coordinator(group, GROUP), lambda response: response.coordinators[0].error_code == 0)
     session.wait_for(
-        commit(group, [_committed(name, indexes) for name, indexes in topics.items()]),
+        requests.coordinator(group, requests.GROUP), lambda response: response.coordinators[0].error_code == 0
+    )
+    session.wait_for(
+        requests.commit(group, [_committed(name, indexes) for name, indexes in topics.items()]),
         lambda response: all(not one.error_code for topic in response.topics for one in topic.partitions),
-        OFFSETS_VERSION,
+        requests.OFFSETS_VERSION,
     )
 
 
@@ -97,7 +92,7 @@ def describe_producers(session: Session) -> None:
         batch = build_batch(
             [Record(0, 1_700_000_000_000, None, b"x")], producer_id=producer_id, producer_epoch=0, base_sequence=0
         )
-        session.request(produce("orders-producers", batch), PRODUCE_VERSION)
+        session.request(requests.produce("orders-producers", batch), requests.PRODUCE_VERSION)
         given = [{"name": name, "partition_indexes": [1, 0, 7]} for name in ("orders-producers", "none", "a b")]
         response = session.request(request("DescribeProducers", topics=given))
         found = response.topics[0].partitions[1].active_producers

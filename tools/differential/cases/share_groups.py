@@ -12,22 +12,11 @@ from sluice.protocol.records.record import Record
 from sluice.protocol.uuids import printed_uuid
 from tests.support.messages import request
 from tests.support.wire import error_codes
+from tools.differential import requests
 from tools.differential.case import Layout, case
 from tools.differential.cases.reports import Acknowledged, acknowledge, share_fetch, share_group
 from tools.differential.requests import (
     GROUP as OF_GROUPS,
-)
-from tools.differential.requests import (
-    INIT_PRODUCER_ID_VERSION,
-    LATEST,
-    PRODUCE_VERSION,
-    TRANSACTION,
-    add_partitions,
-    coordinator,
-    end_txn,
-    init_producer,
-    list_offsets,
-    produce,
 )
 from tools.differential.session import Session, until
 
@@ -127,7 +116,9 @@ def records_that_were_delivered_often(session: Session) -> None:
 def _produce(session: Session, topic: str, values: int, **fields: Any) -> None:
     records = [Record(offset, 1000, b"key", b"value") for offset in range(values)]
     transactional_id = fields.pop("transactional_id", None)
-    response = session.request(produce(topic, build_batch(records, **fields), transactional_id), PRODUCE_VERSION)
+    response = session.request(
+        requests.produce(topic, build_batch(records, **fields), transactional_id), requests.PRODUCE_VERSION
+    )
     assert not error_codes(response), response
 
 
@@ -178,17 +169,19 @@ def committed_records_of_share_groups(session: Session) -> None:
     member = _Member(session, group, "a")
     member.acquire()
     transaction = {"transactional_id": group}
-    session.wait_for(coordinator(group, TRANSACTION), lambda found: not error_codes(found))
-    producer = session.wait_for(init_producer(group), lambda found: not found.error_code, INIT_PRODUCER_ID_VERSION)
+    session.wait_for(requests.coordinator(group, requests.TRANSACTION), lambda found: not error_codes(found))
+    producer = session.wait_for(
+        requests.init_producer(group), lambda found: not found.error_code, requests.INIT_PRODUCER_ID_VERSION
+    )
     for number, committed in enumerate((False, True, False)):
-        session.wait_for(add_partitions(producer, group, group, 0), lambda found: not error_codes(found), 3)
+        session.wait_for(requests.add_partitions(producer, group, group, 0), lambda found: not error_codes(found), 3)
         fields = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
         _produce(session, group, 3, **transaction, **fields, base_sequence=3 * number, transactional=True)
         member.fetch()
-        session.wait_for(end_txn(producer, group, committed=committed), lambda found: not found.error_code, 3)
+        session.wait_for(requests.end_txn(producer, group, committed=committed), lambda found: not found.error_code, 3)
         end = 5 * (number + 1)
         session.wait_for(
-            list_offsets(group, LATEST, isolation_level=1),
+            requests.list_offsets(group, requests.LATEST, isolation_level=1),
             partial(_has_end, end),
         )
         _produce(session, group, 1)
@@ -225,7 +218,7 @@ def requests_to_another_broker(session: Session) -> None:
     """Send requests to the broker that neither leads the partition nor is the coordinator."""
     group = "share-other"
     topic_id = session.create_topic(group, assignments=[[1]])
-    found = session.wait_for(coordinator(group, OF_GROUPS), lambda found: not error_codes(found))
+    found = session.wait_for(requests.coordinator(group, OF_GROUPS), lambda found: not error_codes(found))
     other = 3 - found.coordinators[0].node_id
     for epoch in (0, 1):
         session.call(share_fetch(group, topic_id, epoch, max_wait_ms=0), node=2)

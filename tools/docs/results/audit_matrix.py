@@ -9,24 +9,10 @@ from pathlib import Path
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.audit.report import words
 from sluice.audit.report.files import read_report
 from sluice.audit.report.overview import overview
 from sluice.audit.report.quotations import cited
-from sluice.audit.report.words import (
-    STYLES,
-    counts,
-    finding_words,
-    in_order,
-    kip_of,
-    measured,
-    milliseconds,
-    moment,
-    name_of,
-    place_words,
-    statements_of,
-    style_of,
-    title_of,
-)
 from sluice.text.error_text import printable
 
 _MOST_NUMBERS = 4
@@ -56,15 +42,15 @@ def page_of(folder: Path) -> str:
 def matrix(result: AuditResult, texts: Mapping[str, str]) -> str:
     """Write all except the evidence; `texts` are the statements by id."""
     lines = [
-        f"Measured by sluice {result.sluice}, {_text(moment(result.began))}, on {_text(result.machine)}.",
+        f"Measured by sluice {result.sluice}, {_text(words.moment(result.began))}, on {_text(result.machine)}.",
         *_worst(result),
         "",
         *_counts(result),
         "",
-        " · ".join(f"{style.sign} {style.words}" for style in STYLES) + ". An empty cell: not tested.",
+        " · ".join(f"{style.sign} {style.words}" for style in words.STYLES) + ". An empty cell: not tested.",
     ]
-    for kip, statements in groupby(statements_of(result), kip_of):
-        lines += ["", f"## {kip}: {title_of(kip)}".rstrip(": "), "", *_matrix(result, list(statements), texts)]
+    for kip, statements in groupby(words.statements_of(result), words.kip_of):
+        lines += ["", f"## {kip}: {words.title_of(kip)}".rstrip(": "), "", *_matrix(result, list(statements), texts)]
     lines += _deviations(result)
     lines += _inconclusive(result)
     lines += _findings(result)
@@ -82,12 +68,12 @@ def _worst(result: AuditResult) -> Iterator[str]:
 
 
 def _counts(result: AuditResult) -> Iterator[str]:
-    yield "| client | " + " | ".join(style.words for style in STYLES) + " | runs | time |"
-    yield "|---" * (len(STYLES) + 3) + "|"
+    yield "| client | " + " | ".join(style.words for style in words.STYLES) + " | runs | time |"
+    yield "|---" * (len(words.STYLES) + 3) + "|"
     for subject in result.subjects:
-        found = counts(subject)
-        cells = [str(found.get(style, "")) for style in STYLES]
-        time = f"{milliseconds(subject.seconds * 1000)}{', virtual' if subject.virtual else ''}"
+        found = words.counts(subject)
+        cells = [str(found.get(style, "")) for style in words.STYLES]
+        time = f"{words.milliseconds(subject.seconds * 1000)}{', virtual' if subject.virtual else ''}"
         yield f"| {_name(subject)} | {' | '.join(cells)} | {sum(subject.probes.values())} | {time} |"
 
 
@@ -96,7 +82,7 @@ def _matrix(result: AuditResult, statements: Sequence[str], texts: Mapping[str, 
     yield "|---|" + ":-:|" * len(result.subjects)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     for statement in statements:
-        cells = [style_of(each[statement]).sign if statement in each else "" for each in found]
+        cells = [words.style_of(each[statement]).sign if statement in each else "" for each in found]
         text = texts.get(statement, "")
         yield f"| **{_text(statement)}** {_text(text)} | {' | '.join(cells)} |"
 
@@ -107,7 +93,7 @@ def _deviations(result: AuditResult) -> Iterator[str]:
         found = {each.statement: each for each in subject.verdicts if each.state is State.DEVIATES}
         if found:
             yield from ("", f"## Deviations of {_name(subject)}", "")
-        for statement in in_order(found):
+        for statement in words.in_order(found):
             yield _deviation(found[statement]) + _citation(subject.subject.name, statement, cited_before)
 
 
@@ -116,16 +102,16 @@ def _inconclusive(result: AuditResult) -> Iterator[str]:
         f"- **{_text(statement)}** of {_name(subject)}: {_text(found[statement].why)}."
         for subject in result.subjects
         for found in [{each.statement: each for each in subject.verdicts if each.state is State.INCONCLUSIVE}]
-        for statement in in_order(found)
+        for statement in words.in_order(found)
     ]
     if lines:
         yield from ("", "## Inconclusive", "", *lines)
 
 
 def _deviation(verdict: Verdict) -> str:
-    style = style_of(verdict)
+    style = words.style_of(verdict)
     line = f"- {style.sign} **{_text(verdict.statement)}** {style.words}: {_text(verdict.why)}"
-    line += f" [{_text(place_words(verdict))}]".replace("[", "\\[").replace("]", "\\]") if verdict.probe else ""
+    line += f" [{_text(words.place_words(verdict))}]".replace("[", "\\[").replace("]", "\\]") if verdict.probe else ""
     numbers = _numbers(verdict)
     line += f" ({_text(numbers)})" if numbers else ""
     return line + (f", observed under: {_text(verdict.path)}." if verdict.path else ".")
@@ -135,7 +121,8 @@ def _numbers(verdict: Verdict) -> str:
     shown = [(key, value) for key, value in verdict.measured.items() if value]
     shown.sort(key=lambda pair: not pair[0].endswith("_ms"))
     return ", ".join(
-        f"{key.removesuffix('_ms').replace('_', ' ')} {measured(key, value)}" for key, value in shown[:_MOST_NUMBERS]
+        f"{key.removesuffix('_ms').replace('_', ' ')} {words.measured(key, value)}"
+        for key, value in shown[:_MOST_NUMBERS]
     )
 
 
@@ -151,7 +138,7 @@ def _citation(name: str, what: str, cited_before: set[str]) -> str:
 def _findings(result: AuditResult) -> Iterator[str]:
     cited_before: set[str] = set()
     lines = [
-        f"- **{finding_words(finding)}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
+        f"- **{words.finding_words(finding)}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
         + _citation(subject.subject.name, finding.kind, cited_before)
         for subject in result.subjects
         for finding in subject.findings
@@ -169,7 +156,7 @@ def _recovery(result: AuditResult) -> Iterator[str]:
     yield "|---|" + "--:|" * len(result.subjects)
     for probe in probes:
         times = [subject.recovery_ms.get(probe) for subject in result.subjects]
-        cells = ["" if time is None else milliseconds(time) for time in times]
+        cells = ["" if time is None else words.milliseconds(time) for time in times]
         yield f"| {_text(probe)} | {' | '.join(cells)} |"
 
 
@@ -182,7 +169,7 @@ def _heads(result: AuditResult) -> list[str]:
 
 
 def _name(subject: SubjectResult) -> str:
-    return _text(name_of(subject.subject))
+    return _text(words.name_of(subject.subject))
 
 
 def _text(text: str) -> str:

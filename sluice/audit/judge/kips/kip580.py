@@ -8,17 +8,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from sluice.audit.judge import expected
 from sluice.audit.judge.case import Case, Regroup, VerdictDetails, WaitJudge, judge_waits
-from sluice.audit.judge.expected import (
-    JITTER,
-    Backoff,
-    Tolerance,
-    number,
-    reconnect_backoff,
-    required,
-    retry_backoff,
-    static_backoff,
-)
 from sluice.audit.judge.growth import judge_growth
 from sluice.audit.judge.limits import judge_at_cap, judge_first
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
@@ -46,22 +37,22 @@ def _of_batches(judge_tracks: WaitJudge) -> Callable[[Case], Verdict]:
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
-    backoff = retry_backoff(case.subject.settings)
+    backoff = expected.retry_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms <= backoff.max_ms:
         return case.not_observable("retry.backoff.ms is not above retry.backoff.max.ms in this run")
     return _grows(case, Kind.PRODUCE)
 
 
 def _constant_at_maximum(case: Case) -> Verdict:
-    backoff = retry_backoff(case.subject.settings)
+    backoff = expected.retry_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms != backoff.max_ms:
         return case.not_observable("retry.backoff.ms is not equal to retry.backoff.max.ms in this run")
     # The formula of the KIP has jitter before it caps, so the first wait may be shorter.
-    return _grows(case, Kind.PRODUCE, backoff=backoff._replace(constant_jitter=(JITTER, 0.0)))
+    return _grows(case, Kind.PRODUCE, backoff=backoff._replace(constant_jitter=(expected.JITTER, 0.0)))
 
 
 @_of_batches
-def _by_batch(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+def _by_batch(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
     partitions: dict[str, list[Track]] = {}
     for track in tracks:
         partitions.setdefault(partition_of(track.sequence), []).append(track)
@@ -74,7 +65,7 @@ def _by_batch(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
 
 
 @_of_batches
-def _reset_by_success(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+def _reset_by_success(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
     later = [track for track in tracks if _comes_after_success(case, track)]
     if not later:
         return case.inconclusive("no batch failed after another had succeeded", runs_needed=1)
@@ -95,7 +86,7 @@ def _comes_after_success(case: Case, track: Track) -> bool:
 
 
 @_of_batches
-def _no_wait_for_new_leader(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+def _no_wait_for_new_leader(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
     allowed = case.tolerance(backoff.base_ms)
     moved = [wait.waited_ms for track in tracks for wait in track.waits if wait.may_be_shorter and wait.failures == 0]
     evidence = case.evidence(tracks, None, allowed)
@@ -131,9 +122,9 @@ def _no_wait_for_new_leader(case: Case, tracks: list[Track], backoff: Backoff) -
 
 
 def _metadata_disconnect(case: Case) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        reconnect = required(reconnect_backoff(case.subject.settings))
-        late_ms = (1 + JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
+    def judge_tracks(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
+        reconnect = expected.required(expected.reconnect_backoff(case.subject.settings))
+        late_ms = (1 + expected.JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
 
     return _judge(case, (Kind.METADATA,), judge_tracks)
@@ -142,9 +133,9 @@ def _metadata_disconnect(case: Case) -> Verdict:
 def _coordinator_growth(case: Case) -> Verdict:
     if case.probe == "commit-error":
         return _grows(case, Kind.OFFSET_COMMIT)
-    backoff = required(retry_backoff(case.subject.settings))
+    backoff = expected.required(expected.retry_backoff(case.subject.settings))
     # Between two lookups the client may refresh metadata, which has a separate backoff.
-    delayed = backoff._replace(other_delay_ms=(1 + JITTER) * backoff.max_ms)
+    delayed = backoff._replace(other_delay_ms=(1 + expected.JITTER) * backoff.max_ms)
 
     def regroup(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         every = [one for of_run in case.found for one in of_run if one.kind is Kind.FIND_COORDINATOR]
@@ -155,7 +146,10 @@ def _coordinator_growth(case: Case) -> Verdict:
 
 def _heartbeat_growth(case: Case) -> Verdict:
     settings = case.subject.settings
-    backoff, interval_ms = required(retry_backoff(settings)), number(settings, "heartbeat.interval.ms")
+    backoff, interval_ms = (
+        expected.required(expected.retry_backoff(settings)),
+        expected.number(settings, "heartbeat.interval.ms"),
+    )
 
     def regroup(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         late_ms = case.tolerance(backoff.base_ms).late_ms
@@ -172,13 +166,13 @@ def _init_producer_id(case: Case) -> Verdict:
 
 
 @_of_batches
-def _jitter(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+def _jitter(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
     allowed = case.tolerance(backoff.base_ms)
     return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=False)
 
 
 @_of_batches
-def _first_second(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+def _first_second(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
     allowed = case.tolerance(backoff.base_ms)
     most = _most_sends(backoff, allowed.early_ms)
     most_sent = max(tracks, key=lambda track: _sends(track.sequence))
@@ -205,7 +199,7 @@ def _first_second(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
     )
 
 
-def _most_sends(backoff: Backoff, early_ms: float) -> int:
+def _most_sends(backoff: expected.Backoff, early_ms: float) -> int:
     at_ms, sends = 0.0, 0
     while at_ms <= _FIRST_SECOND_MS and sends < _FIRST_SECOND_MS:
         low, _ = backoff.band_ms(sends)
@@ -214,7 +208,7 @@ def _most_sends(backoff: Backoff, early_ms: float) -> int:
     return sends
 
 
-def _why_most(backoff: Backoff, most: int) -> str:
+def _why_most(backoff: expected.Backoff, most: int) -> str:
     waits_ms = [backoff.band_ms(failures)[0] for failures in range(most)]
     shown = ", ".join(f"{wait_ms:g}" for wait_ms in waits_ms[:_MOST_SHOWN])
     more = " ..." if most > _MOST_SHOWN else ""
@@ -243,23 +237,23 @@ def _grows(
     case: Case,
     *kinds: Kind,
     late_ms: float = 0.0,
-    backoff: Backoff | None = None,
+    backoff: expected.Backoff | None = None,
     regroup: Regroup | None = None,
 ) -> Verdict:
-    def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
+    def judge_tracks(case: Case, tracks: list[Track], backoff: expected.Backoff) -> Verdict:
         return judge_growth(case, tracks, backoff, _tolerance(case, backoff).later(late_ms))
 
     return _judge(case, kinds, judge_tracks, backoff, regroup)
 
 
-def _tolerance(case: Case, backoff: Backoff) -> Tolerance:
+def _tolerance(case: Case, backoff: expected.Backoff) -> expected.Tolerance:
     """Add the poll interval of an idle consumer, which is retry.backoff.ms."""
     polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
     return case.tolerance(backoff.base_ms).later(polls_ms)
 
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
-    backoff = required(static_backoff(case.subject.settings))
+    backoff = expected.required(expected.static_backoff(case.subject.settings))
     return _judge(
         case,
         kinds,
@@ -275,7 +269,7 @@ def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
     growing = _grows(case, *kinds)
     if growing.state is not State.DEVIATES:
         return growing
-    backoff = required(retry_backoff(case.subject.settings))
+    backoff = expected.required(expected.retry_backoff(case.subject.settings))
     return msgspec.structs.replace(static, why=f"{static.why}, or {backoff.in_words()}")
 
 
@@ -283,10 +277,10 @@ def _judge(
     case: Case,
     kinds: tuple[Kind, ...],
     judge_tracks: WaitJudge,
-    backoff: Backoff | None = None,
+    backoff: expected.Backoff | None = None,
     regroup: Regroup | None = None,
 ) -> Verdict:
-    backoff = backoff or required(retry_backoff(case.subject.settings))
+    backoff = backoff or expected.required(expected.retry_backoff(case.subject.settings))
     return judge_waits(case, kinds, backoff, judge_tracks, regroup)
 
 

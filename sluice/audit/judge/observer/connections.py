@@ -18,17 +18,7 @@ from math import inf, log
 
 import msgspec
 
-from sluice.audit.judge.model.attempts import (
-    AFTER_VERSIONS,
-    CLOSED,
-    LOST,
-    REJECTED,
-    SILENT,
-    Attempt,
-    AttemptSequence,
-    Kind,
-    Outcome,
-)
+from sluice.audit.judge.model import attempts
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionClosed, ConnectionOpened, ConnectionRefused, Request
 
 API_VERSIONS = "ApiVersions"
@@ -81,17 +71,17 @@ class Connection(msgspec.Struct, kw_only=True):
         return any(request.api == _LOGIN and request.error_codes for request in self.requests)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> attempts.Outcome:
         first = self.requests[0] if self.requests else None
         if self.is_rejected:
-            return Outcome.ERROR
+            return attempts.Outcome.ERROR
         if first is not None and first.answered_ns is not None and not first.error_codes:
-            return Outcome.SUCCEEDED
+            return attempts.Outcome.SUCCEEDED
         if self.closed_ns is None:
-            return Outcome.UNANSWERED
+            return attempts.Outcome.UNANSWERED
         if first is not None and first.error_codes:
-            return Outcome.ERROR
-        return Outcome.ABANDONED if self.by_client else Outcome.DISCONNECTED
+            return attempts.Outcome.ERROR
+        return attempts.Outcome.ABANDONED if self.by_client else attempts.Outcome.DISCONNECTED
 
     @property
     def path(self) -> str:
@@ -99,13 +89,13 @@ class Connection(msgspec.Struct, kw_only=True):
         if self.closed_ns is None:
             return ""
         if self.is_rejected:
-            return REJECTED
-        if self.outcome is not Outcome.SUCCEEDED:
-            return SILENT if self.by_client else CLOSED
+            return attempts.REJECTED
+        if self.outcome is not attempts.Outcome.SUCCEEDED:
+            return attempts.SILENT if self.by_client else attempts.CLOSED
         if self.by_client:
             return ""
         answered = [request for request in self.requests if request.answered_ns is not None]
-        return AFTER_VERSIONS if all(request.api == API_VERSIONS for request in answered) else LOST
+        return attempts.AFTER_VERSIONS if all(request.api == API_VERSIONS for request in answered) else attempts.LOST
 
 
 def connections(events: Iterable[AnyEvent]) -> list[Connection]:
@@ -165,7 +155,7 @@ class ConnectionSequence:
     @property
     def is_complete(self) -> bool:
         last = self.connections[-1]
-        return last.by_client and last.outcome is Outcome.SUCCEEDED
+        return last.by_client and last.outcome is attempts.Outcome.SUCCEEDED
 
     def _is_same_client(self, one: Connection) -> bool:
         same_id = not self.client_id or not one.client_id or self.client_id == one.client_id
@@ -189,7 +179,7 @@ class ConnectionSequence:
         last = self.connections[-1]
         assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = max((one.opened_ns - last.closed_ns) / 1e6, _SHORTEST_MS)
-        self._last_wait_ms = None if one.outcome is Outcome.SUCCEEDED else waited_ms
+        self._last_wait_ms = None if one.outcome is attempts.Outcome.SUCCEEDED else waited_ms
         self.connections.append(one)
         self.client_id = self.client_id or one.client_id
         self.software = one.software if self.software == ("", "") else self.software
@@ -199,7 +189,7 @@ class ConnectionSequence:
 
 def _noticed_within_ns(one: Connection) -> int:
     """Return how late the broker may notice that the client gave it up: after it has accepted the next one."""
-    return CLOSE_NOTICED_NS if one.outcome is Outcome.ABANDONED else 0
+    return CLOSE_NOTICED_NS if one.outcome is attempts.Outcome.ABANDONED else 0
 
 
 def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
@@ -219,7 +209,7 @@ def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
     return made
 
 
-def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
+def connect_sequences(events: Iterable[AnyEvent]) -> list[attempts.AttemptSequence]:
     """Group attempts by client, broker and purpose; a connection closed by the client after use ends a sequence."""
     used: dict[str, count[int]] = {}
     return [
@@ -233,30 +223,30 @@ def _between_ends(found: Sequence[Connection]) -> list[list[Connection]]:
     parts: list[list[Connection]] = [[]]
     for one in found:
         parts[-1].append(one)
-        if one.outcome is Outcome.SUCCEEDED and one.by_client:
+        if one.outcome is attempts.Outcome.SUCCEEDED and one.by_client:
             parts.append([])
     return [part for part in parts if part]
 
 
 def _sequence(
     sequence: ConnectionSequence, part: Sequence[Connection], used: dict[str, "count[int]"]
-) -> AttemptSequence:
+) -> attempts.AttemptSequence:
     role = " and ".join(sorted(sequence.roles)) or "bootstrap"
     client = sequence.client_id or sequence.software[0] or part[0].host
     name = f"{client} to broker {sequence.broker} as {role}"
     number = next(used.setdefault(name, count(1)))
     paths = [one.path for one in part if one.path]
-    return AttemptSequence(
-        kind=Kind.CONNECT,
+    return attempts.AttemptSequence(
+        kind=attempts.Kind.CONNECT,
         key=name if number == 1 else f"{name} #{number}",
         attempts=[_attempt(one) for one in part],
         path=max(dict.fromkeys(paths), key=paths.count) if paths else "",
     )
 
 
-def _attempt(one: Connection) -> Attempt:
+def _attempt(one: Connection) -> attempts.Attempt:
     codes = one.requests[0].error_codes if one.requests else []
-    return Attempt(
+    return attempts.Attempt(
         at_ns=one.opened_ns,
         ended_ns=one.closed_ns,
         outcome=one.outcome,

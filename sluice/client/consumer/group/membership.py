@@ -42,17 +42,9 @@ from sluice.protocol.consumer_protocol import PROTOCOL_TYPE
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+from . import consumer_protocol
 from .abstract_coordinator import MOVED, GroupCoordinator
 from .assignors import Assignor
-from .consumer_protocol import (
-    assignment_bytes,
-    partitions_of,
-    previous_assignment_bytes,
-    read_assignment,
-    read_previous_assignment,
-    read_subscription,
-    subscription_bytes,
-)
 from .group_member import GroupMember, Racks
 from .heartbeat import Heartbeats
 
@@ -288,8 +280,8 @@ class Membership:
         self.is_stable = True
         self.heartbeats.begin(self._network.clock.monotonic_ms())
         self._network.wakeup()
-        assigned = read_assignment(bytes(synced.assignment))
-        self._previous = previous_assignment_bytes(assigned, self.generation.id)
+        assigned = consumer_protocol.read_assignment(bytes(synced.assignment))
+        self._previous = consumer_protocol.previous_assignment_bytes(assigned, self.generation.id)
         return Joined(protocol, assigned, self.generation)
 
     def _check(self, code: int) -> None:
@@ -304,7 +296,7 @@ class Membership:
 
         def metadata(assignor: Assignor) -> bytes:
             previous = self._previous if assignor.sends_previous else None
-            return subscription_bytes(topics, owned, self.generation.id, settings.rack, previous)
+            return consumer_protocol.subscription_bytes(topics, owned, self.generation.id, settings.rack, previous)
 
         message = JoinGroupRequest(
             group_id=self._coordinator.group_id,
@@ -333,7 +325,7 @@ class Membership:
         racks = self._racks(counts) if any(member.rack for member in members) else {}
         plan = assignor.assign(members, counts, racks)
         return [
-            SyncGroupRequestAssignment(member_id=member, assignment=assignment_bytes(partitions))
+            SyncGroupRequestAssignment(member_id=member, assignment=consumer_protocol.assignment_bytes(partitions))
             for member, partitions in plan.items()
         ]
 
@@ -387,16 +379,16 @@ class Membership:
 
 
 def _member(joined: JoinGroupResponseMember, assignor: Assignor) -> GroupMember:
-    subscription = read_subscription(bytes(joined.metadata))
+    subscription = consumer_protocol.read_subscription(bytes(joined.metadata))
     owned, generation_id = subscription.owned_partitions, subscription.generation_id
     if assignor.sends_previous:
-        previous = read_previous_assignment(subscription.user_data)
+        previous = consumer_protocol.read_previous_assignment(subscription.user_data)
         owned, generation_id = previous.topics, previous.generation_id
     return GroupMember(
         joined.member_id,
         joined.group_instance_id,
         frozenset(subscription.topics),
-        frozenset(partitions_of(owned)),
+        frozenset(consumer_protocol.partitions_of(owned)),
         generation_id,
         subscription.rack_id or "",
     )
