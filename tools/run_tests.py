@@ -172,12 +172,7 @@ class Suite:
             command = [sys.executable, "-m", "pytest", *phase.arguments, *self._options, "--outcomes", str(results)]
             output = None if is_shown else subprocess.PIPE
             with subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=os.environ | self._variables,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                text=True,
+                command, cwd=ROOT, env=os.environ | self._variables, stdout=output, stderr=subprocess.STDOUT, text=True
             ) as done:
                 if phase.niceness:
                     os.setpriority(os.PRIO_PROCESS, done.pid, phase.niceness)

@@ -81,10 +81,7 @@ _FOLDER, _CLASS = Kind("LIST", "text", str.strip), Kind("CLASS", "text", str.str
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 # Kafka's authorizers for KRaft and for ZooKeeper; their rules are the same.
-_AUTHORIZERS = (
-    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "kafka.security.authorizer.AclAuthorizer",
-)
+_AUTHORIZERS = ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "kafka.security.authorizer.AclAuthorizer")
 
 # fmt: off
 _ROWS: tuple[Property, ...] = (

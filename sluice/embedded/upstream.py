@@ -67,11 +67,7 @@ def new_proxy(upstream: Upstream, wanted: Wanted) -> Iterator[SyncProxy]:
     own = {name: value for name, value in wanted.config.items() if acts_in_proxy(name)}
     others = {name: format_value(value) for name, value in wanted.config.items() if name not in own}
     proxy = SyncProxy(
-        upstream.bootstrap,
-        upstream_config=upstream.properties,
-        config=own,
-        protect_existing=True,
-        **wanted.of_broker,
+        upstream.bootstrap, upstream_config=upstream.properties, config=own, protect_existing=True, **wanted.of_broker
     )
     with proxy:
         if len(proxy.brokers) < wanted.brokers:

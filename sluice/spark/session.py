@@ -33,11 +33,7 @@ _ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0
 
 
 def open_session(
-    name: str,
-    *,
-    master: str = "local[*]",
-    jars: Path | None = None,
-    settings: Mapping[str, str] | None = None,
+    name: str, *, master: str = "local[*]", jars: Path | None = None, settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
     """Return a session with the format `kafka`: that of spark-submit, or a new one on this machine.
 

@@ -58,10 +58,7 @@ class Context:
     """The operations that are available to a processor in one task."""
 
     def __init__(
-        self,
-        scope: TaskScope,
-        children: tuple[Callable[[Record], None], ...],
-        stores: Mapping[str, KeyValueStore],
+        self, scope: TaskScope, children: tuple[Callable[[Record], None], ...], stores: Mapping[str, KeyValueStore]
     ) -> None:
         self._scope = scope
         self._children = children

@@ -254,9 +254,7 @@ STAGES = {
     "two-brokers": Stage("reconnect-two-brokers", _two_brokers, _AT_ONCE, brokers=2, partitions=2),
     "base-alone": Stage("reconnect-constant", _OUTAGE, {**_AT_ONCE, "reconnect.backoff.ms": 200}),
     "base-above-max": Stage(
-        "reconnect-base-above-max",
-        _OUTAGE,
-        {**_AT_ONCE, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
+        "reconnect-base-above-max", _OUTAGE, {**_AT_ONCE, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200}
     ),
     "errors": Stage("produce-not-enough-replicas", _ALTERNATING),
     # So long that rounding each draw to milliseconds does not matter.

@@ -46,12 +46,7 @@ class Sluice:
             *("--brokers", str(layout.brokers)),
             *(["--racks", ",".join(layout.racks)] if layout.racks else []),
             *(["--data-dir", str(folder / "data")] if on_disk else []),
-            *overrides(
-                "node.id=1",
-                f"sluice.features={','.join(layout.features)}",
-                *PROPERTIES,
-                *layout.properties,
-            ),
+            *overrides("node.id=1", f"sluice.features={','.join(layout.features)}", *PROPERTIES, *layout.properties),
         ]
         self._process = self._start()
         self.addresses = {node: f"127.0.0.1:{first + node - 1}" for node in range(1, layout.brokers + 1)}

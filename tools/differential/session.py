@@ -136,11 +136,7 @@ class Session:
         return client
 
     def eventually(
-        self,
-        request: Message,
-        version: int | None,
-        condition: Callable[[Any], bool],
-        **options: Any,
+        self, request: Message, version: int | None, condition: Callable[[Any], bool], **options: Any
     ) -> Any:
         """Repeat a request until its response meets a condition; keep only that response, as `call` does."""
         kept = {name: options.pop(name, ()) for name in ("unordered", "only")}

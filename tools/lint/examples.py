@@ -149,11 +149,7 @@ EXAMPLES: Mapping[str, list[tuple[str, str, Scene]]] = {
             "access log of an HTTP server",
             f"{_SARAMA}/http_server/http_server.go",
             _producer(
-                {
-                    "Producer.RequiredAcks": 1,
-                    "Producer.Compression": "snappy",
-                    "Producer.Flush.Frequency": 500,
-                },
+                {"Producer.RequiredAcks": 1, "Producer.Compression": "snappy", "Producer.Flush.Frequency": 500},
                 bursts=100,
                 every_ms=50,
                 wait=False,

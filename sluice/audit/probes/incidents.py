@@ -71,11 +71,7 @@ ADMIN: dict[str, Setting] = COMMON
 
 
 def cluster(
-    seconds: float,
-    *steps: Step,
-    brokers: int = 1,
-    partitions: Sequence[Sequence[int]] = ((1,),),
-    **config: Property,
+    seconds: float, *steps: Step, brokers: int = 1, partitions: Sequence[Sequence[int]] = ((1,),), **config: Property
 ) -> Scenario:
     """Return a cluster with the topic; `partitions` are its replicas; in names of `config`, _ means a dot."""
     return Scenario(

@@ -11,17 +11,7 @@ import msgspec
 
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult, Verdict
 
-from .words import (
-    DIFFERS,
-    PASS,
-    PREDATES,
-    VIOLATES,
-    VerdictStyle,
-    finding_words,
-    in_order,
-    milliseconds,
-    style_of,
-)
+from .words import DIFFERS, PASS, PREDATES, VIOLATES, VerdictStyle, finding_words, in_order, milliseconds, style_of
 
 # From worst to best; the other styles are not results about the client.
 _RANKS = {VIOLATES: 0, DIFFERS: 1, PREDATES: 2, PASS: 3}

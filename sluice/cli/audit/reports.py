@@ -113,12 +113,7 @@ def _subjects() -> _Rows:
 
 def _probes() -> _Rows:
     return [
-        {
-            "probe": each.name,
-            "role": each.role,
-            "for": " ".join(in_order(each.statements)) or "-",
-            "what": each.what,
-        }
+        {"probe": each.name, "role": each.role, "for": " ".join(in_order(each.statements)) or "-", "what": each.what}
         for each in PROBES.values()
     ]
 

@@ -38,13 +38,7 @@ _POINT = "X"
 )  # fmt: skip
 @output_options
 def map_command(
-    fleet: Fleet,
-    x_axis: str | None,
-    y_axis: str,
-    outage: float,
-    simulated: int,
-    out: str | None,
-    output_format: str,
+    fleet: Fleet, x_axis: str | None, y_axis: str, outage: float, simulated: int, out: str | None, output_format: str
 ) -> None:
     """Show for which values of two settings a fleet recovers from an outage of its broker, late, or never."""
     from sluice.fleet.map.grid import Base, axis, default_x, draw_map

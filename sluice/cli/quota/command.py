@@ -85,13 +85,7 @@ def list_(
 @_place_options
 @_entity_options
 @format_option
-@click.argument(
-    "quotas",
-    nargs=-1,
-    required=True,
-    metavar="KEY=VALUE...",
-    shell_complete=settings_of_quotas,
-)
+@click.argument("quotas", nargs=-1, required=True, metavar="KEY=VALUE...", shell_complete=settings_of_quotas)
 def set_(
     bootstrap: str,
     proxy: str | None,

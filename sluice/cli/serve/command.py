@@ -35,9 +35,7 @@ log_format_option = click.option(
     help="Number of brokers in this process, on consecutive ports.  [default: 1]",
 )
 @click.option(
-    "--racks",
-    metavar="RACK,...",
-    help="Racks that the brokers get in turn, such as a,b,c.  [default: broker.rack]",
+    "--racks", metavar="RACK,...", help="Racks that the brokers get in turn, such as a,b,c.  [default: broker.rack]"
 )
 @admin_port_option
 @click.option(
@@ -48,9 +46,7 @@ log_format_option = click.option(
     help="Properties file; a server.properties of Apache Kafka is accepted.",
 )
 @click.option(
-    "--data-dir",
-    metavar="DIR",
-    help="Directory for topics and metadata, created if missing.  [default: in memory]",
+    "--data-dir", metavar="DIR", help="Directory for topics and metadata, created if missing.  [default: in memory]"
 )
 @click.option(
     "--as",

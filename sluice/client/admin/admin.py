@@ -43,12 +43,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, QuotaAdmi
     """
 
     def __init__(
-        self,
-        config: Given,
-        *,
-        profile: Profile = "kafka",
-        random: Random | None = None,
-        clock: Clock | None = None,
+        self, config: Given, *, profile: Profile = "kafka", random: Random | None = None, clock: Clock | None = None
     ) -> None:
         """Validate the configuration; raise ConfigError. `profile="kip"` follows the KIP texts where Kafka differs."""
         self.config = admin_config(config, profile)

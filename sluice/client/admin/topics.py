@@ -29,24 +29,11 @@ from sluice.protocol.apis.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from sluice.protocol.apis.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from sluice.protocol.message import Message
 from sluice.text.arguments import Milliseconds, checks_arguments
 
-from .calls import (
-    CONTROLLER_RETRIES,
-    AdminCalls,
-    Outcomes,
-    RequestSource,
-    find_controller,
-    least_loaded,
-    outcome,
-)
+from .calls import CONTROLLER_RETRIES, AdminCalls, Outcomes, RequestSource, find_controller, least_loaded, outcome
 
 _FIRST_WITH_TOPIC_STATES = 6  # version of DeleteTopics with topic states instead of names
 

@@ -53,12 +53,7 @@ class Exchange:
     """One sent request and its outcome: a `response`, one of three failures, or neither with `acks=0`."""
 
     def __init__(
-        self,
-        node_id: int,
-        request: Request,
-        on_complete: "OnComplete",
-        now_ms: float,
-        timeout_ms: int,
+        self, node_id: int, request: Request, on_complete: "OnComplete", now_ms: float, timeout_ms: int
     ) -> None:
         self.node_id = node_id
         self.request = request

@@ -3,7 +3,4 @@
 from .batch import RecordMetadata
 from .producer import Producer
 
-__all__ = [
-    "Producer",
-    "RecordMetadata",
-]
+__all__ = ["Producer", "RecordMetadata"]

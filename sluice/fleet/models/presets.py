@@ -54,11 +54,7 @@ LIBRDKAFKA = ClientModel(
 _FETCHED = 10_000
 SLUICE_CONSUMER = replace(SLUICE, role="consumer", records_per_request=_FETCHED)
 KAFKA_CONSUMER = replace(
-    KAFKA,
-    role="consumer",
-    records_per_request=_FETCHED,
-    fetch_waits_for_metadata=False,
-    coordinator_lookup="eager",
+    KAFKA, role="consumer", records_per_request=_FETCHED, fetch_waits_for_metadata=False, coordinator_lookup="eager"
 )
 AIOKAFKA_CONSUMER = replace(
     AIOKAFKA,

@@ -102,13 +102,7 @@ def _count_lag(counters: Counters, parameters: Parameters, models: Rows, first_u
     counters.counts[bins, Count.LAG] = created - np.cumsum(counters.counts[:, Count.FETCHED])[bins]
 
 
-def _run(
-    schedule: Schedule,
-    clients: Clients,
-    exchange: Exchange,
-    behaviour: Behaviour,
-    counters: Counters,
-) -> int:
+def _run(schedule: Schedule, clients: Clients, exchange: Exchange, behaviour: Behaviour, counters: Counters) -> int:
     events = 0
     stops = _stops(schedule)
     calendar = _Calendar(clients)

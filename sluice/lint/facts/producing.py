@@ -91,11 +91,7 @@ class Producing(Domain):
         return Counter(self._compression)
 
     def handlers(self) -> Handlers:
-        return {
-            "Produce": self._produce,
-            "InitProducerId": self._init_producer_id,
-            "connection-closed": self._closed,
-        }
+        return {"Produce": self._produce, "InitProducerId": self._init_producer_id, "connection-closed": self._closed}
 
     def _closed(self, event: ConnectionClosed) -> None:
         self._in_flight.pop(event.connection, None)

@@ -23,11 +23,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 def sarif(result: Result, rules: Mapping[str, Rule[Any]], location: str) -> dict[str, object]:
     """Return the log; `location` is the path of the file that all results refer to, relative to the repository."""
     indexes = {name: number for number, name in enumerate(rules)}
-    driver = {
-        "name": "sluice lint",
-        "semanticVersion": __version__,
-        "rules": [_rule(rule) for rule in rules.values()],
-    }
+    driver = {"name": "sluice lint", "semanticVersion": __version__, "rules": [_rule(rule) for rule in rules.values()]}
     results = [_result(each, rules[each.rule], indexes[each.rule], location) for each in result.findings]
     return {
         "$schema": _SCHEMA,

@@ -77,7 +77,7 @@ def no_compression(facts: ClientFacts) -> Iterator[Evidence]:
     if plain >= _LEAST_BYTES and 2 * plain > total and producing.batch_bytes.mean >= _LEAST_BATCH_BYTES:
         yield Evidence(
             f"{plain / 1e6:,.0f} of {total / 1e6:,.0f} MB are not compressed, in batches of "
-            f"{producing.batch_bytes.mean:,.0f} bytes on average",
+            f"{producing.batch_bytes.mean:,.0f} bytes on average"
         )
 
 
@@ -182,8 +182,7 @@ def records_too_large(facts: ClientFacts) -> Iterator[Evidence]:
     title="Producers that send batches far below the batch size, at a high rate",
     why="Each request costs the same, whether its batches are full or not, and small batches compress badly.",
     citation=cited(
-        "Producer Configs, batch.size",
-        "A small batch size will make batching less common and may reduce throughput",
+        "Producer Configs, batch.size", "A small batch size will make batching less common and may reduce throughput"
     ),
     remedy=Remedy(
         java="linger.ms=20, batch.size=65536",

@@ -69,8 +69,7 @@ def ended_versions(facts: ClientFacts) -> Iterator[Evidence]:
         sets = facts.producing.message_sets
         words = f"; {sets:,} batches have message format 0 or 1 (KIP-724)" if sets else ""
         yield Evidence(
-            f"requests in versions below those of Kafka 4.0: {shown}{more}{words}",
-            next(iter(ended.values())),
+            f"requests in versions below those of Kafka 4.0: {shown}{more}{words}", next(iter(ended.values()))
         )
 
 

@@ -339,11 +339,7 @@ def rare_commits(facts: ClientFacts) -> Iterator[Evidence]:
         "Setting this to a larger value will cause the server to wait for larger amounts of data to accumulate which "
         "can improve server throughput a bit at the cost of some additional latency.",
     ),
-    remedy=properties(
-        "fetch.min.bytes=16384",
-        franz_go="kgo.FetchMinBytes(16 << 10)",
-        kafkajs="minBytes: 16384",
-    ),
+    remedy=properties("fetch.min.bytes=16384", franz_go="kgo.FetchMinBytes(16 << 10)", kafkajs="minBytes: 16384"),
     silent="If fewer than 1,000 such responses come in 10 s.",
 )
 def tiny_fetches(facts: ClientFacts) -> Iterator[Evidence]:

@@ -12,10 +12,7 @@ from sluice.lint.rule import Evidence, Remedy, Severity, cited, rule
     title="Topics that brokers created because a client requested their metadata",
     why="The topic has the broker's default number of partitions and replicas, often one, and a misspelled name "
     "creates a topic instead of an error. This is convenient in development, and the default of brokers and producers.",
-    citation=cited(
-        "Broker Configs, num.partitions",
-        "The default number of log partitions per topic",
-    ),
+    citation=cited("Broker Configs, num.partitions", "The default number of log partitions per topic"),
     remedy=Remedy(
         java="create topics explicitly; allow.auto.create.topics=false in consumers; auto.create.topics.enable=false "
         "in brokers",

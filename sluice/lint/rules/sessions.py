@@ -7,9 +7,7 @@ from sluice.lint.rule import Evidence, Remedy, Severity, cited, noted, propertie
 
 _AGAIN = 2
 _LONGER_TIMEOUT = properties(
-    "session.timeout.ms=45000",
-    franz_go="kgo.SessionTimeout(45 * time.Second)",
-    kafkajs="sessionTimeout: 30000",
+    "session.timeout.ms=45000", franz_go="kgo.SessionTimeout(45 * time.Second)", kafkajs="sessionTimeout: 30000"
 )
 
 

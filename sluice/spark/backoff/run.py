@@ -127,10 +127,7 @@ def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks:
     bad = quarantined(records).writeStream
     dated = _dated(rows(records, settings)).writeStream
     if sinks.output is not None:
-        writers = (
-            parquet(dated.partitionBy("date"), sinks.output, VERDICTS),
-            parquet(bad, sinks.output, QUARANTINE),
-        )
+        writers = (parquet(dated.partitionBy("date"), sinks.output, VERDICTS), parquet(bad, sinks.output, QUARANTINE))
     else:
         writers = shown(dated, sinks.show_rows), shown(bad, sinks.show_quarantine)
     return Queries(*(triggered(writer, trigger).start() for writer in writers))

@@ -55,11 +55,7 @@ class Requests:
     __slots__ = ("at_ns", "following", "lane", "largest", "totals", "value", "versions")
 
     def __init__(
-        self,
-        at_ns: Sequence[int],
-        value: Sequence[int],
-        lane: Sequence[int],
-        versions: Sequence[int],
+        self, at_ns: Sequence[int], value: Sequence[int], lane: Sequence[int], versions: Sequence[int]
     ) -> None:
         self.at_ns = at_ns
         self.value = value

@@ -179,12 +179,7 @@ def _route(
 
 
 def _judge(
-    part: int,
-    rows: Iterable[_Routed],
-    journals: Sequence[str],
-    rule_ids: Sequence[str],
-    out: Path,
-    parts_before: int,
+    part: int, rows: Iterable[_Routed], journals: Sequence[str], rule_ids: Sequence[str], out: Path, parts_before: int
 ) -> Iterator[Summary]:
     folds: defaultdict[int, Fold] = defaultdict(Fold)
     summary = Summary()

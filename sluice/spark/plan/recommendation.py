@@ -74,12 +74,7 @@ class Recommendation(NamedTuple):
 
 
 def recommend(
-    needs: Iterable[Finding],
-    demands: Mapping[Client, Stated],
-    by: By,
-    policy: Policy,
-    advice: str,
-    withheld: str = "",
+    needs: Iterable[Finding], demands: Mapping[Client, Stated], by: By, policy: Policy, advice: str, withheld: str = ""
 ) -> list[Recommendation]:
     """Return a recommendation for each kind; none has a quota if `withheld` gives a reason.
 

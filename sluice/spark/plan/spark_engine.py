@@ -83,10 +83,7 @@ def _hash(client: Client) -> int:
 
 
 def _replay(
-    part: int,
-    rows: Iterable[tuple[Client, tuple[_Place, bytes] | dict[str, int]]],
-    settings: Settings,
-    out: Path,
+    part: int, rows: Iterable[tuple[Client, tuple[_Place, bytes] | dict[str, int]]], settings: Settings, out: Path
 ) -> Iterator[dict[str, int]]:
     _freeze()
     parts: defaultdict[Client, dict[_Place, bytes]] = defaultdict(dict)

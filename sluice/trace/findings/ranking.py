@@ -29,10 +29,7 @@ FINDERS: Sequence[Callable[[History], Iterable[Found]]] = (
 _SEVERITIES = ("error", "warning", "info")
 # Left out if another finding shows all their events.
 _CONTEXT = frozenset(
-    {
-        *("rule-fired", "broker-down", "leader-moved"),
-        *("retries-ended", "retries-unfinished", "unanswered-request"),
-    }
+    {*("rule-fired", "broker-down", "leader-moved"), *("retries-ended", "retries-unfinished", "unanswered-request")}
 )
 _NO_CAUSES = frozenset({"unclosed-client", "lost-events"})
 

@@ -14,15 +14,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
 from tests.support.messages import request
-from tests.support.topic_requests import (
-    SOURCE,
-    TIMEOUT_MS,
-    UNKNOWN_ID,
-    USES,
-    Target,
-    Use,
-    add_offsets_to_txn,
-)
+from tests.support.topic_requests import SOURCE, TIMEOUT_MS, UNKNOWN_ID, USES, Target, Use, add_offsets_to_txn
 from tools.differential.case import DISK, Layout, case
 from tools.differential.requests import coordinator, create_topics, init_producer, metadata
 from tools.differential.session import Session

@@ -15,9 +15,7 @@ from tests.support.wire import error_codes
 from tools.differential import requests
 from tools.differential.case import Layout, case
 from tools.differential.cases.reports import Acknowledged, acknowledge, share_fetch, share_group
-from tools.differential.requests import (
-    GROUP as OF_GROUPS,
-)
+from tools.differential.requests import GROUP as OF_GROUPS
 from tools.differential.session import Session, until
 
 _ACCEPT, _RELEASE, _REJECT, _RENEW = 1, 2, 3, 4
@@ -180,10 +178,7 @@ def committed_records_of_share_groups(session: Session) -> None:
         member.fetch()
         session.wait_for(requests.end_txn(producer, group, committed=committed), lambda found: not found.error_code, 3)
         end = 5 * (number + 1)
-        session.wait_for(
-            requests.list_offsets(group, requests.LATEST, isolation_level=1),
-            partial(_has_end, end),
-        )
+        session.wait_for(requests.list_offsets(group, requests.LATEST, isolation_level=1), partial(_has_end, end))
         _produce(session, group, 1)
         member.acquire()
     _describe(session, group)

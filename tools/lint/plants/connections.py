@@ -29,13 +29,7 @@ def _login(password: str) -> dict[str, Settings]:
         "sasl.username": "alice",
         "sasl.password": password,
     }
-    return {
-        "aiokafka": python,
-        "kafka-python": python,
-        "java-4": java,
-        "java-3.9": java,
-        "confluent-kafka": librdkafka,
-    }
+    return {"aiokafka": python, "kafka-python": python, "java-4": java, "java-3.9": java, "confluent-kafka": librdkafka}
 
 
 _WRONG, _RIGHT = _login("alice-secrte"), _login("alice-secret")
@@ -125,12 +119,7 @@ PLANTS: Sequence[Plant] = (
             "sarama": Cell({"Version": "0.10.0.0"}, {"Version": "4.0.0"}),
         },
     ),
-    Plant(
-        "idle-connections",
-        _idle,
-        anyhow("aiokafka", "confluent-kafka", "kafka-python"),
-        planted={"leave": False},
-    ),
+    Plant("idle-connections", _idle, anyhow("aiokafka", "confluent-kafka", "kafka-python"), planted={"leave": False}),
     Plant(
         "logins-refused",
         _login_scene,

@@ -177,8 +177,7 @@ PLANTS: Sequence[Plant] = (
             "aiokafka": Cell(_assignor("sticky"), _assignor("roundrobin")),
             "kafka-python": Cell(_assignor("sticky"), _assignor("range")),
             "confluent-kafka": Cell(
-                {"partition.assignment.strategy": "cooperative-sticky"},
-                {"partition.assignment.strategy": "range"},
+                {"partition.assignment.strategy": "cooperative-sticky"}, {"partition.assignment.strategy": "range"}
             ),
             "java-4": Cell(
                 {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.RoundRobinAssignor"},

@@ -248,10 +248,5 @@ PLANTS: Sequence[Plant] = (
         },
         remedied={"wait": False},
     ),
-    Plant(
-        "small-batches",
-        _pairs,
-        anyhow("kafkajs"),
-        remedied={"bursts": 60, "records": 60},
-    ),
+    Plant("small-batches", _pairs, anyhow("kafkajs"), remedied={"bursts": 60, "records": 60}),
 )

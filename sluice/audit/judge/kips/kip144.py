@@ -95,8 +95,7 @@ def _by_host(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
                 grown_ns[where] = min(grown_ns.get(where, attempt.at_ns), attempt.at_ns)
     if not grown_ns:
         return case.inconclusive(
-            "the waits for the failing broker do not grow, so its failures are not seen to be counted",
-            runs_needed=1,
+            "the waits for the failing broker do not grow, so its failures are not seen to be counted", runs_needed=1
         )
     others = [
         track

@@ -115,9 +115,7 @@ def _no_wait_for_new_leader(case: Case, tracks: list[Track], backoff: expected.B
             **details,
         )
     return case.inconclusive(
-        f"resends {at_once} of {len(moved)} batches to the new leader without a wait",
-        runs_needed=case.runs,
-        **details,
+        f"resends {at_once} of {len(moved)} batches to the new leader without a wait", runs_needed=case.runs, **details
     )
 
 

@@ -270,9 +270,7 @@ _KIP_144 = (
         origin="KIP-601",
     ),
     Statement(
-        id="KIP-144/15",
-        text="Does not apply to connections between brokers.",
-        unobservable="a client is not a broker",
+        id="KIP-144/15", text="Does not apply to connections between brokers.", unobservable="a client is not a broker"
     ),
 )
 
@@ -374,10 +372,7 @@ _KIP_91 = (
         probes=(*_PRODUCE_ERRORS, "long-outage", "ten-minutes"),
     ),
     Statement(
-        id="KIP-91/15",
-        text="Does not retry after a non-retriable error.",
-        roles=(_P,),
-        probes=("produce-no-retry",),
+        id="KIP-91/15", text="Does not retry after a non-retriable error.", roles=(_P,), probes=("produce-no-retry",)
     ),
     Statement(
         id="KIP-91/16",

@@ -39,11 +39,7 @@ class ThrottledSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def throttled_spans(
-    events: Iterable[AnyEvent],
-    *,
-    slack_ms: float = _SLACK_MS,
-    early_ms: float = 1.0,
-    fault_until_ns: int | None = None,
+    events: Iterable[AnyEvent], *, slack_ms: float = _SLACK_MS, early_ms: float = 1.0, fault_until_ns: int | None = None
 ) -> list[ThrottledSpan]:
     """Return spans by time. Requests in the last `early_ms` do not count as early."""
     by_connection: dict[int, list[Request]] = {}

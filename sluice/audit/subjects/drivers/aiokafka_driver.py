@@ -22,11 +22,7 @@ _CLOSE_S = 0.1
 
 async def run(job: Job, on_callback: OnCallback) -> None:
     reporter = DriverReporter(on_callback)
-    config: dict[str, Any] = {
-        "bootstrap_servers": job.bootstrap,
-        "client_id": f"audit-{job.role}",
-        **job.settings,
-    }
+    config: dict[str, Any] = {"bootstrap_servers": job.bootstrap, "client_id": f"audit-{job.role}", **job.settings}
     if config.get("security_protocol") == "SSL":
         config["ssl_context"] = ssl.create_default_context()
     while True:

@@ -21,11 +21,7 @@ _RESTART_AFTER_S = 0.5
 
 def run(job: Job, on_callback: OnCallback) -> None:
     reporter = DriverReporter(on_callback)
-    config: dict[str, Any] = {
-        "bootstrap_servers": job.bootstrap,
-        "client_id": f"audit-{job.role}",
-        **job.settings,
-    }
+    config: dict[str, Any] = {"bootstrap_servers": job.bootstrap, "client_id": f"audit-{job.role}", **job.settings}
     while True:
         try:
             match job.workload:

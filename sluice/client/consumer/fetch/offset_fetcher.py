@@ -264,9 +264,7 @@ def _leader_epoch_request(positions: Mapping[TopicPartition, FetchPosition]) -> 
                 topic=topic,
                 partitions=[
                     OffsetForLeaderPartition(
-                        partition=index,
-                        current_leader_epoch=position.leader.epoch,
-                        leader_epoch=position.offset_epoch,
+                        partition=index, current_leader_epoch=position.leader.epoch, leader_epoch=position.offset_epoch
                     )
                     for index, position in pairs
                 ],
