@@ -108,7 +108,6 @@ GENERATED: dict[Path, Callable[[], str]] = {
     ),
 }
 
-
 if __name__ == "__main__":
     for file, text in GENERATED.items():
         file.write_text(text(), encoding="utf-8")

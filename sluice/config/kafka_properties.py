@@ -9,26 +9,13 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from . import value_types
 from .property_table import ALIASES, NO_EFFECT, PROPERTIES, TOPIC_DEFAULT_OF, Property
 from .setting import UNKNOWN_TYPE
-from .value_types import (
-    INT_MAX,
-    LONG_MAX,
-    SHORT_MAX,
-    Kind,
-    boolean,
-    choice,
-    double,
-    integer,
-    listing,
-    names,
-    password,
-    text,
-)
 
 PER_BROKER, CLUSTER_WIDE = "per-broker", "cluster-wide"  # update modes, besides read-only
 _NO_DEFAULT = "-"
-_UNKNOWN = Kind(UNKNOWN_TYPE, "text", str)
+_UNKNOWN = value_types.Kind(UNKNOWN_TYPE, "text", str)
 _LARGEST_DOUBLE = 1.7976931348623157e308
 
 
@@ -52,27 +39,27 @@ def _load() -> dict[str, KafkaProperty]:
     return found
 
 
-def kind_of(name: str, accepts: str = "") -> Kind:
+def kind_of(name: str, accepts: str = "") -> value_types.Kind:
     """Return the kind of a type of Kafka."""
     options = accepts.split("|") if "|" in accepts else []
     match name:
         case "BOOLEAN":
-            return boolean()
+            return value_types.boolean()
         case "LIST":
-            return names(*options) if options else listing()
+            return value_types.names(*options) if options else value_types.listing()
         case "STRING":
-            return choice(*options) if options else text()
+            return value_types.choice(*options) if options else value_types.text()
         case "CLASS":
-            return Kind(name, "a class name", str.strip)
+            return value_types.Kind(name, "a class name", str.strip)
         case "PASSWORD":
-            return password()
+            return value_types.password()
     bounds, _, also = accepts.partition(" or ")
     least, _, most = bounds.partition("..")
     if name == "DOUBLE":
-        return double(float(least or -_LARGEST_DOUBLE), float(most or _LARGEST_DOUBLE))
-    largest = {"SHORT": SHORT_MAX, "INT": INT_MAX, "LONG": LONG_MAX}[name]
-    number = integer(int(least or -largest - 1), int(most or largest), int(also) if also else None)
-    return Kind(name, number.accepts, number.parse, number.limits)
+        return value_types.double(float(least or -_LARGEST_DOUBLE), float(most or _LARGEST_DOUBLE))
+    largest = {"SHORT": value_types.SHORT_MAX, "INT": value_types.INT_MAX, "LONG": value_types.LONG_MAX}[name]
+    number = value_types.integer(int(least or -largest - 1), int(most or largest), int(also) if also else None)
+    return value_types.Kind(name, number.accepts, number.parse, number.limits)
 
 
 KAFKA_PROPERTIES = _load()

@@ -81,7 +81,6 @@ BUILDS = (
     Build("kafkajs", ("node", "npm"), node),
 )
 
-
 TOOLS = ("kafka-broker", "kafka-connect", "flink", "apicurio", "python-tools")  # built only by name: 600 MB
 CLIENTS = [build.client for build in BUILDS if build.client not in TOOLS]
 

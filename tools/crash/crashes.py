@@ -25,7 +25,6 @@ PARTITIONS = 3
 _LONGEST_LIFE_S = 0.5
 _GIVES_UP_AFTER_S = 60
 
-
 # Settings of the kinds of producers. Retries of a plain one keep the order with one request in flight.
 KINDS: dict[str, dict[str, str | int | bool]] = {
     "idempotent": {"enable.idempotence": True},

@@ -78,7 +78,6 @@ _OTHERWISE_DELIVERED = 0.3
 _TO_PROXY = 0.01
 _SASL_SHARE = 0.7  # of SASL's responses, and of those without an error
 
-
 _QUOTAS = ("quota.producer.default=100000", "quota.consumer.default=100000")
 
 

@@ -63,7 +63,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
 Workload = Produce | Consume | Call
 Setting = int | float | str | bool
 
-
 _ROLES: dict[type[Workload], Role] = {Produce: Role.PRODUCER, Consume: Role.CONSUMER, Call: Role.ADMIN}
 
 

@@ -25,7 +25,6 @@ _CLIENTS = "kafka-clients"
 _FROM_PYSPARK = ("py4j-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-")
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 
-
 KAFKA_4 = Jar("org.apache.kafka", _CLIENTS, "4.4.0", "1ab07317eb6633241392449d329dbdc5d9251e6ffc4926860f42dd966e88bdf9")
 
 

@@ -15,7 +15,6 @@ like_option = click.option(
     help="Judge commands by the defaults of Kafka's client 4.4, where --setting does not set another value.",
 )
 
-
 _ROLES = ("producer", "consumer", "admin")
 # Values of --fail-on, with the kinds of verdicts in sluice/audit/report/words.py that they include.
 _FAIL_ON: Mapping[str, tuple[str, ...]] = {

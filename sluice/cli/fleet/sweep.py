@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., object])
 _HEADS = ("FLEET", "OUTAGE", "LOAD", "SEED", "PEAK/S", "ATTEMPTS", "DISTURBED", "RECOVERED AFTER")
 
-
 _OPTIONS = (
     click.option(
         "--fleet", "mixes", required=True, multiple=True, metavar="MODEL:CLIENTS,...", help=f"{FLEET} Repeatable."

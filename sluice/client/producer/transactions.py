@@ -99,7 +99,6 @@ _FROM: dict[State, tuple[State, ...]] = {
     State.FATAL_ERROR: tuple(State),
 }
 
-
 _LOOK_UP_AGAIN = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
 _FENCED = (E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED)
 # Abortable errors, by response; all others that are not retriable are fatal.

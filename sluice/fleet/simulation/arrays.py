@@ -17,7 +17,6 @@ US_PER_MS = 1000
 US_PER_S = 1_000_000
 NEVER: int = 2**62
 
-
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _PER_CLIENT = np.uint64(0xD1342543DE82EF95)  # another odd constant, so that clients have different sequences

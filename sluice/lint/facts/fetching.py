@@ -30,7 +30,6 @@ _LAG_STEP_NS = 5_000_000_000
 _MOST_POSITIONS = 4096
 _READ_COMMITTED = 1
 
-
 # The values of these fields of a request, which most requests of a client have in common.
 _FIELDS = ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "partition_max_bytes")
 _MOST_SETTINGS, _MOST_CONNECTIONS = 256, 1024

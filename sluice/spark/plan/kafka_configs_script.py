@@ -32,7 +32,6 @@ _EACH = """\
     {entity}
 """
 
-
 _DEFAULTS: dict[By, str] = {
     "client-id": "--entity-type clients --entity-default",
     "user": "--entity-type users --entity-default",

@@ -33,7 +33,6 @@ EXCLUDED = {
     "UpdateFeatures": "would change what later requests may do",
 }
 
-
 # APIs whose answers depend on earlier requests of members and producers.
 COORDINATED = {
     "AddOffsetsToTxn", "AddPartitionsToTxn", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "DescribeGroups",

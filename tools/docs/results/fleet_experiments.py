@@ -42,7 +42,6 @@ _AT = _KILLED_S * BINS_PER_S
 
 Counts = npt.NDArray[np.int64]
 
-
 Values = dict[str, float]  # for the page
 
 

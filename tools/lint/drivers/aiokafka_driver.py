@@ -20,7 +20,6 @@ ASSIGNORS = {
     "sticky": StickyPartitionAssignor,
 }
 
-
 _left_open: list[AIOKafkaProducer | AIOKafkaConsumer] = []
 
 
