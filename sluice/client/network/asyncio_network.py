@@ -174,25 +174,32 @@ class AsyncNetwork:
 
 
 class Turns:
-    """A lock that coroutines get in the order in which they wait for it."""
+    """A lock that coroutines get in the order in which they wait for it.
+
+    Until Python 3.11.2, `asyncio.timeout` raises CancelledError in a task that was cancelled before, as one that closes
+    its client may be; `asyncio.wait` never does.
+    """
 
     def __init__(self, network: AsyncNetwork) -> None:
         self._network = network
-        self._lock = asyncio.Lock()
+        self._turns: list[asyncio.Future[None]] = []  # the first one holds the lock
 
     @asynccontextmanager
     async def take(self, deadline_ms: float) -> AsyncIterator[None]:
         """Hold the lock; raise TimeoutException if it is not free in time."""
-        left_s = None if deadline_ms == inf else max(0.0, deadline_ms - self._network.clock.monotonic_ms()) / 1e3
+        turn = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
         try:
-            async with asyncio.timeout(left_s):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise self._network.timeout("an earlier request was not sent in time") from None
-        try:
+            if self._turns[0] is not turn:
+                left_ms = max(0.0, deadline_ms - self._network.clock.monotonic_ms())
+                await asyncio.wait([turn], timeout=None if left_ms == inf else left_ms / 1e3)
+                if not turn.done():
+                    raise self._network.timeout("an earlier request was not sent in time")
             yield
         finally:
-            self._lock.release()
+            self._turns.remove(turn)
+            if self._turns:
+                _complete(self._turns[0])
 
 
 @coroutine

@@ -262,13 +262,11 @@ class Producer:
         ended: asyncio.Future[None] = self._loop.create_future()
         result.listen(partial(_grant, ended))
         self._network.wakeup()
-        try:
-            async with asyncio.timeout(self._max_block_ms / 1e3):
-                await ended
-        except TimeoutError:
+        await asyncio.wait([ended], timeout=self._max_block_ms / 1e3)
+        if not ended.done():
             raise TimeoutException(
                 f"the operation did not complete within {self._max_block_ms} ms; call it again to continue"
-            ) from None
+            )
         if result.error is not None:
             raise result.error
 
@@ -372,16 +370,14 @@ class Producer:
         self._network.wakeup()  # while memory is exhausted, batches do not linger
         timeout_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3
         try:
-            async with asyncio.timeout(timeout_s):
-                await granted
+            await asyncio.wait([granted], timeout=timeout_s)
+            if not granted.done():
+                raise TimeoutException(
+                    f"Failed to allocate {size} bytes within the configured max blocking time {self._max_block_ms} ms. "
+                    f"Total memory: {self._pool.total} bytes. Available memory: {self._pool.available} bytes."
+                )
             self._ensure_open()
-        except TimeoutError:
-            self._pool.leave(ticket)
-            raise TimeoutException(
-                f"Failed to allocate {size} bytes within the configured max blocking time {self._max_block_ms} ms. "
-                f"Total memory: {self._pool.total} bytes. Available memory: {self._pool.available} bytes."
-            ) from None
-        except BaseException:  # cancelled, or closed
+        except BaseException:  # also cancelled, or closed
             self._pool.leave(ticket)
             raise
 
