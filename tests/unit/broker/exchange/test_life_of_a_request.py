@@ -27,6 +27,7 @@ from tests.support.virtual_broker import JOURNAL, WALL_START_MS, broker_with_top
 PRODUCE_QUOTA, FETCH_QUOTA = "quota.producer.default=1000", "quota.consumer.default=1000"
 KIP_13 = "quota.profile=kip-13"
 KAFKA_1_1 = "quota.profile=kafka-1.1"
+NO_BYTES: dict[str, int] = {}
 
 
 class Life:
@@ -143,57 +144,46 @@ def hit_by(action: object, **conditions: object) -> Callable[[Life], None]:
 
 
 class Case(NamedTuple):
-    """A case: its properties, what is sent, and what is observed within 10 s."""
+    """A case: what is sent, what is observed within 10 s, and the properties of the broker."""
 
-    name: str
-    overrides: Sequence[str]
     script: Callable[[Life], None]
     received: list[str]
     journal: list[str]
-    charged: dict[str, int]  # right after the requests
-    records: int  # in the log, at the end
+    charged: dict[str, int] = NO_BYTES  # right after the requests
+    records: int = 1  # in the log, at the end
+    overrides: Sequence[str] = ()
 
 
-CASES = [
-    Case(
-        "Produce above a quota, KIP-219",
-        [PRODUCE_QUOTA],
+CASES = {
+    "Produce above a quota, KIP-219": Case(
         lambda life: produce_above(life, 9),
         ["0 Produce, throttled for 2000", "2000 ApiVersions"],
         ["0 Produce throttled for 2000", "0 Produce, throttled for 2000", "2000 ApiVersions"],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Produce above a quota, KIP-13",
-        [PRODUCE_QUOTA],
+    "Produce above a quota, KIP-13": Case(
         lambda life: produce_above(life, 3),
         ["2000 Produce, throttled for 2000", "2000 ApiVersions"],
         ["0 Produce throttled for 2000", "2000 Produce, throttled for 2000", "2000 ApiVersions"],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Produce with acks=0 above a quota, KIP-219",
-        [PRODUCE_QUOTA],
+    "Produce with acks=0 above a quota, KIP-219": Case(
         lambda life: produce_above(life, 9, acks=0),
         ["2000 ApiVersions"],
         ["0 Produce throttled for 2000", "0 Produce", "2000 ApiVersions"],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Produce with acks=0 above a quota, KIP-13",
-        [PRODUCE_QUOTA],
+    "Produce with acks=0 above a quota, KIP-13": Case(
         lambda life: produce_above(life, 3, acks=0),
         ["2000 ApiVersions"],
         ["0 Produce throttled for 2000", "2000 Produce", "2000 ApiVersions"],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Produce above two quotas, Kafka 1.1",
-        [PRODUCE_QUOTA, KAFKA_1_1],
+    "Produce above two quotas, Kafka 1.1": Case(
         produce_above_two,
         ["3330 Produce, throttled for 2300", "5360 ApiVersions"],
         [
@@ -203,12 +193,10 @@ CASES = [
             "4360 ApiVersions throttled for 1000",
             "5360 ApiVersions",
         ],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA, KAFKA_1_1],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Produce above two quotas, KIP-13",
-        [PRODUCE_QUOTA, KIP_13],
+    "Produce above two quotas, KIP-13": Case(
         produce_above_two,
         ["3030 Produce, throttled for 2000", "5060 ApiVersions"],
         [
@@ -217,12 +205,10 @@ CASES = [
             "4060 ApiVersions throttled for 1000",
             "5060 ApiVersions",
         ],
-        {"Produce": 12000, "Request": 103},
-        1,
+        overrides=[PRODUCE_QUOTA, KIP_13],
+        charged={"Produce": 12000, "Request": 103},
     ),
-    Case(
-        "Produce above two quotas, KIP-219",
-        [PRODUCE_QUOTA, "quota.profile=kafka-2.0"],
+    "Produce above two quotas, KIP-219": Case(
         produce_above_two,
         ["1030 Produce, throttled for 2000", "4060 ApiVersions"],
         [
@@ -231,21 +217,17 @@ CASES = [
             "4060 ApiVersions throttled for 1000",
             "4060 ApiVersions",
         ],
-        {"Produce": 12000, "Request": 103},
-        1,
+        overrides=[PRODUCE_QUOTA, "quota.profile=kafka-2.0"],
+        charged={"Produce": 12000, "Request": 103},
     ),
-    Case(
-        "client leaves during its throttle time, KIP-219",
-        [PRODUCE_QUOTA],
+    "client leaves during its throttle time, KIP-219": Case(
         leave_after(lambda life: produce_above(life, 9)),
         ["0 Produce, throttled for 2000", "2000 end of the connection"],
         ["0 Produce throttled for 2000", "0 Produce, throttled for 2000", "2000 end of the connection by the client"],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "client leaves during its throttle time, KIP-13",
-        [PRODUCE_QUOTA],
+    "client leaves during its throttle time, KIP-13": Case(
         leave_after(lambda life: produce_above(life, 3)),
         ["2000 Produce, throttled for 2000", "2000 end of the connection"],
         [
@@ -253,128 +235,89 @@ CASES = [
             "2000 Produce, throttled for 2000",
             "2000 end of the connection by the client",
         ],
-        {"Produce": 12000},
-        1,
+        overrides=[PRODUCE_QUOTA],
+        charged={"Produce": 12000},
     ),
-    Case(
-        "Fetch above a quota, KIP-219",
-        [FETCH_QUOTA, "quota.profile=kafka-2.0"],
+    "Fetch above a quota, KIP-219": Case(
         lambda life: fetch_above(life, 12),
         ["0 Fetch, throttled for 2058", "2058 ApiVersions"],
         ["0 Fetch throttled for 2058", "0 Fetch, throttled for 2058", "2058 ApiVersions"],
-        {"Fetch": 0},
-        1,
+        overrides=[FETCH_QUOTA, "quota.profile=kafka-2.0"],
+        charged={"Fetch": 0},
     ),
-    Case(
-        "Fetch above a quota, KIP-13",
-        [FETCH_QUOTA, KIP_13],
+    "Fetch above a quota, KIP-13": Case(
         lambda life: fetch_above(life, 7),
         ["2000 Fetch, throttled for 2000", "2000 ApiVersions"],
         ["0 Fetch throttled for 2000", "2000 Fetch, throttled for 2000", "2000 ApiVersions"],
-        {"Fetch": 12000},
-        1,
+        overrides=[FETCH_QUOTA, KIP_13],
+        charged={"Fetch": 12000},
     ),
-    Case(
-        "Fetch above a quota, Kafka 1.1",
-        [FETCH_QUOTA, KAFKA_1_1],
+    "Fetch above a quota, Kafka 1.1": Case(
         lambda life: fetch_above(life, 7),
         ["2063 Fetch, throttled for 2063", "2063 ApiVersions"],
         ["0 Fetch throttled for 2063", "2063 Fetch, throttled for 2063", "2063 ApiVersions"],
-        {"Fetch": 12063},
-        1,
+        overrides=[FETCH_QUOTA, KAFKA_1_1],
+        charged={"Fetch": 12063},
     ),
-    Case(
-        "client leaves before its held Fetch reads",
-        [FETCH_QUOTA, KIP_13],
+    "client leaves before its held Fetch reads": Case(
         leave_after(lambda life: fetch_above(life, 7)),
         ["2000 Fetch, throttled for 2000", "2000 end of the connection"],
         ["0 Fetch throttled for 2000", "2000 Fetch, throttled for 2000", "2000 end of the connection by the client"],
-        {"Fetch": 12000},
-        1,
+        overrides=[FETCH_QUOTA, KIP_13],
+        charged={"Fetch": 12000},
     ),
-    Case("long poll that a Produce completes", [], long_poll_and_write, ["100 Fetch"], ["100 Fetch"], {}, 1),
-    Case("long poll that expires", [], long_poll, ["500 Fetch"], ["500 Fetch"], {}, 0),
-    Case(
-        "long poll of a client that leaves",
-        [],
+    "long poll that a Produce completes": Case(long_poll_and_write, ["100 Fetch"], ["100 Fetch"]),
+    "long poll that expires": Case(long_poll, ["500 Fetch"], ["500 Fetch"], records=0),
+    "long poll of a client that leaves": Case(
         leave_after(long_poll),
         ["100 end of the connection"],
         ["100 Fetch without a response", "100 end of the connection by the client"],
-        {},
-        0,
+        records=0,
     ),
-    Case(
-        "error of a fault rule",
-        [],
+    "error of a fault rule": Case(
         hit_by(Error("NOT_LEADER_OR_FOLLOWER")),
         ["0 52 bytes", "0 10 bytes"],
         ["0 fault-1 hits Produce", "0 Produce", "0 Heartbeat"],
-        {},
-        0,
+        records=0,
     ),
-    Case(
-        "delay of a fault rule",
-        [],
+    "delay of a fault rule": Case(
         hit_by(Delay("100ms")),
         ["100 52 bytes", "100 10 bytes"],
         ["0 fault-1 hits Produce", "100 Produce", "100 Heartbeat"],
-        {},
-        1,
     ),
-    Case(
-        "fault rule that closes after the append",
-        [],
+    "fault rule that closes after the append": Case(
         hit_by(Close("after")),
         ["0 end of the connection"],
         ["0 fault-1 hits Produce", "0 Produce without a response", "0 end of the connection"],
-        {},
-        1,
     ),
-    Case(
-        "fault rule that closes in the middle of the response",
-        [],
+    "fault rule that closes in the middle of the response": Case(
         hit_by(Close("mid-response")),
         ["0 26 bytes", "0 end of the connection"],
         ["0 fault-1 hits Produce", "0 Produce", "0 end of the connection"],
-        {},
-        1,
     ),
-    Case("fault rule without a response", [], hit_by(BlackHole("after")), [], ["0 fault-1 hits Produce"], {}, 1),
-    Case(
-        "fault rule that cuts the frame",
-        [],
-        hit_by(Truncate()),
-        ["0 28 bytes", "0 10 bytes"],
-        ["0 fault-1 hits Produce", "0 Produce", "0 Heartbeat"],
-        {},
-        1,
+    "fault rule without a response": Case(hit_by(BlackHole("after")), [], ["0 fault-1 hits Produce"]),
+    "fault rule that cuts the frame": Case(
+        hit_by(Truncate()), ["0 28 bytes", "0 10 bytes"], ["0 fault-1 hits Produce", "0 Produce", "0 Heartbeat"]
     ),
-    Case(
-        "fault rule that sends the response twice",
-        [],
+    "fault rule that sends the response twice": Case(
         hit_by(Duplicate("response")),
         ["0 104 bytes", "0 10 bytes"],
         ["0 fault-1 hits Produce", "0 Produce", "0 Heartbeat"],
-        {},
-        1,
     ),
-    Case(
-        "fault rule that appends twice",
-        [],
+    "fault rule that appends twice": Case(
         hit_by(Duplicate("request")),
         ["0 52 bytes", "0 10 bytes"],
         ["0 fault-1 hits Produce", "0 Produce", "0 Heartbeat"],
-        {},
-        2,
+        records=2,
     ),
-]
+}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_life(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(monkeypatch, case.overrides)
     case.script(life)
     charged = life.charged()
     life.broker.advance(10_000)
     seen = life.received(), life.journal(), charged, life.broker.partition().log.log_end_offset
-    assert seen == case[3:]
+    assert seen == case[1:5]

@@ -1,6 +1,7 @@
 """Every API in every served version: a valid request gets a readable response without errors."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -80,134 +81,111 @@ VARYING: dict[str, Maker] = {
         include_documentation=version >= 3,
     ),
 }
-SAME: dict[str, Message] = {
-    "ListOffsets": request(
-        "ListOffsets", replica_id=-1, topics=[{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
-    ),
-    "Metadata": request("Metadata", topics=[{"name": "t"}]),
-    "FindCoordinator": request("FindCoordinator", key="group", coordinator_keys=["group", "other"]),
-    "JoinGroup": request(
-        "JoinGroup",
-        group_id="group",
-        session_timeout_ms=classic_groups.SESSION_MS,
-        member_id="member",
-        protocol_type="consumer",
-        protocols=[classic_groups.protocol()],
-    ),
-    "Heartbeat": request("Heartbeat", group_id="group", generation_id=1, member_id="member"),
-    "LeaveGroup": request("LeaveGroup", group_id="group", member_id="member", members=[{"member_id": "member"}]),
-    "SyncGroup": request(
-        "SyncGroup",
-        group_id="group",
-        generation_id=1,
-        member_id="member",
-        protocol_type="consumer",
-        protocol_name="range",
-    ),
-    "ApiVersions": request("ApiVersions", client_software_name="test", client_software_version="1.0"),
-    "SaslHandshake": request("SaslHandshake", mechanism="PLAIN"),
-    "SaslAuthenticate": request("SaslAuthenticate", auth_bytes=plain()),
+FIELDS: dict[str, dict[str, Any]] = {
+    "ListOffsets": {
+        "replica_id": -1,
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+    },
+    "Metadata": {"topics": [{"name": "t"}]},
+    "FindCoordinator": {"key": "group", "coordinator_keys": ["group", "other"]},
+    "JoinGroup": {
+        "group_id": "group",
+        "session_timeout_ms": classic_groups.SESSION_MS,
+        "member_id": "member",
+        "protocol_type": "consumer",
+        "protocols": [classic_groups.protocol()],
+    },
+    "Heartbeat": {"group_id": "group", "generation_id": 1, "member_id": "member"},
+    "LeaveGroup": {"group_id": "group", "member_id": "member", "members": [{"member_id": "member"}]},
+    "SyncGroup": {
+        "group_id": "group",
+        "generation_id": 1,
+        "member_id": "member",
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+    },
+    "ApiVersions": {"client_software_name": "test", "client_software_version": "1.0"},
+    "SaslHandshake": {"mechanism": "PLAIN"},
+    "SaslAuthenticate": {"auth_bytes": plain()},
     # Versions before KIP-464 do not support -1 for the broker's defaults.
-    "CreateTopics": request("CreateTopics", topics=[{"name": "new", "num_partitions": 2, "replication_factor": 1}]),
-    "DeleteRecords": request(
-        "DeleteRecords", topics=[{"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}]
-    ),
-    "InitProducerId": request("InitProducerId", transactional_id=None),
-    "OffsetForLeaderEpoch": request(
-        "OffsetForLeaderEpoch", topics=[{"topic": "t", "partitions": [{"partition": 0, "leader_epoch": 0}]}]
-    ),
-    "AddOffsetsToTxn": request("AddOffsetsToTxn", transactional_id="tx", group_id="empty"),
-    "EndTxn": end_request(0, 0),
-    "WriteTxnMarkers": request(
-        "WriteTxnMarkers", markers=[{"producer_id": 7, "topics": [{"name": "t", "partition_indexes": [0]}]}]
-    ),
-    "DescribeAcls": DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1),
-    "CreateAcls": request("CreateAcls", creations=[]),
-    "DeleteAcls": request("DeleteAcls", filters=[]),
-    "AlterConfigs": request("AlterConfigs", resources=[{"resource_type": 2, "resource_name": "t"}]),
-    "AlterReplicaLogDirs": request(
-        "AlterReplicaLogDirs", dirs=[{"path": "memory", "topics": [{"name": "t", "partitions": [0]}]}]
-    ),
-    "DescribeLogDirs": request("DescribeLogDirs", topics=None),
-    "CreatePartitions": request(
-        "CreatePartitions", topics=[{"name": "t", "count": 2, "assignments": None}], timeout_ms=1000
-    ),
-    "DeleteGroups": request("DeleteGroups", groups_names=["empty"]),
-    "ElectLeaders": request("ElectLeaders", topic_partitions=None),
-    "IncrementalAlterConfigs": request(
-        "IncrementalAlterConfigs", resources=[{"resource_type": 2, "resource_name": "t"}]
-    ),
-    "AlterPartitionReassignments": request(
-        "AlterPartitionReassignments", topics=[{"name": "t", "partitions": [{"partition_index": 0, "replicas": [1]}]}]
-    ),
-    "ListPartitionReassignments": request("ListPartitionReassignments", topics=None),
-    "OffsetDelete": classic_groups.delete_offsets_request(group_id="empty"),
-    "DescribeClientQuotas": request("DescribeClientQuotas"),
-    "AlterClientQuotas": request(
-        "AlterClientQuotas",
-        entries=[
+    "CreateTopics": {"topics": [{"name": "new", "num_partitions": 2, "replication_factor": 1}]},
+    "DeleteRecords": {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}]},
+    "InitProducerId": {"transactional_id": None},
+    "OffsetForLeaderEpoch": {"topics": [{"topic": "t", "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
+    "AddOffsetsToTxn": {"transactional_id": "tx", "group_id": "empty"},
+    "WriteTxnMarkers": {"markers": [{"producer_id": 7, "topics": [{"name": "t", "partition_indexes": [0]}]}]},
+    "CreateAcls": {"creations": []},
+    "DeleteAcls": {"filters": []},
+    "AlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "t"}]},
+    "AlterReplicaLogDirs": {"dirs": [{"path": "memory", "topics": [{"name": "t", "partitions": [0]}]}]},
+    "DescribeLogDirs": {"topics": None},
+    "CreatePartitions": {"topics": [{"name": "t", "count": 2, "assignments": None}], "timeout_ms": 1000},
+    "DeleteGroups": {"groups_names": ["empty"]},
+    "ElectLeaders": {"topic_partitions": None},
+    "IncrementalAlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "t"}]},
+    "AlterPartitionReassignments": {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [1]}]}]},
+    "ListPartitionReassignments": {"topics": None},
+    "DescribeClientQuotas": {},
+    "AlterClientQuotas": {
+        "entries": [
             {
                 "entity": [{"entity_type": "user", "entity_name": "u"}],
                 "ops": [{"key": "producer_byte_rate", "value": 5.0}],
             }
-        ],
-    ),
-    "DescribeUserScramCredentials": request("DescribeUserScramCredentials"),
-    "AlterUserScramCredentials": request(
-        "AlterUserScramCredentials",
-        upsertions=[{"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}],
-    ),
-    "DescribeQuorum": request("DescribeQuorum", topics=[{"topic_name": "__cluster_metadata", "partitions": [{}]}]),
-    "UpdateFeatures": request(
-        "UpdateFeatures", feature_updates=[{"feature": "transaction.version", "max_version_level": 2}]
-    ),
-    "UnregisterBroker": request("UnregisterBroker", broker_id=1),
-    "DescribeCluster": request("DescribeCluster"),
-    "DescribeProducers": request("DescribeProducers", topics=[{"name": "t", "partition_indexes": [0]}]),
-    "DescribeTransactions": request("DescribeTransactions", transactional_ids=["tx"]),
-    "ListTransactions": request("ListTransactions", state_filters=["Ongoing"]),
-    "ConsumerGroupHeartbeat": request(
-        "ConsumerGroupHeartbeat",
-        group_id="consumers",
-        member_id="member",
-        rebalance_timeout_ms=1000,
-        subscribed_topic_names=["t"],
-        topic_partitions=[],
-    ),
-    "ConsumerGroupDescribe": request("ConsumerGroupDescribe", group_ids=["consumers"]),
-    "StreamsGroupHeartbeat": request(
-        "StreamsGroupHeartbeat",
-        group_id="streams",
-        member_id="member",
-        rebalance_timeout_ms=1000,
-        topology=stateless(),
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-    ),
-    "StreamsGroupDescribe": request("StreamsGroupDescribe", group_ids=["streams"]),
-    "StreamsGroupTopologyDescriptionUpdate": request(
-        "StreamsGroupTopologyDescriptionUpdate", group_id="streams", member_id="member"
-    ),
-    "ShareGroupHeartbeat": request(
-        "ShareGroupHeartbeat", group_id="share", member_id="another", subscribed_topic_names=["t"]
-    ),
-    "ShareGroupDescribe": request("ShareGroupDescribe", group_ids=["share"]),
-    "ShareFetch": request("ShareFetch", group_id="share", member_id="fetching"),
-    "ShareAcknowledge": request("ShareAcknowledge", group_id="share", member_id="acknowledging", share_session_epoch=1),
-    "DescribeShareGroupOffsets": request(
-        "DescribeShareGroupOffsets", groups=[{"group_id": "share", "topics": [{"topic_name": "t", "partitions": [0]}]}]
-    ),
-    "AlterShareGroupOffsets": request(
-        "AlterShareGroupOffsets",
-        group_id="empty-share",
-        topics=[{"topic_name": "t", "partitions": [{"partition_index": 0}]}],
-    ),
-    "DeleteShareGroupOffsets": request("DeleteShareGroupOffsets", group_id="empty-share", topics=[{"topic_name": "t"}]),
-    "GetTelemetrySubscriptions": request("GetTelemetrySubscriptions"),
+        ]
+    },
+    "DescribeUserScramCredentials": {},
+    "AlterUserScramCredentials": {
+        "upsertions": [{"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}]
+    },
+    "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{}]}]},
+    "UpdateFeatures": {"feature_updates": [{"feature": "transaction.version", "max_version_level": 2}]},
+    "UnregisterBroker": {"broker_id": 1},
+    "DescribeCluster": {},
+    "DescribeProducers": {"topics": [{"name": "t", "partition_indexes": [0]}]},
+    "DescribeTransactions": {"transactional_ids": ["tx"]},
+    "ListTransactions": {"state_filters": ["Ongoing"]},
+    "ConsumerGroupHeartbeat": {
+        "group_id": "consumers",
+        "member_id": "member",
+        "rebalance_timeout_ms": 1000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+    },
+    "ConsumerGroupDescribe": {"group_ids": ["consumers"]},
+    "StreamsGroupHeartbeat": {
+        "group_id": "streams",
+        "member_id": "member",
+        "rebalance_timeout_ms": 1000,
+        "topology": stateless(),
+        "active_tasks": [],
+        "standby_tasks": [],
+        "warmup_tasks": [],
+    },
+    "StreamsGroupDescribe": {"group_ids": ["streams"]},
+    "StreamsGroupTopologyDescriptionUpdate": {"group_id": "streams", "member_id": "member"},
+    "ShareGroupHeartbeat": {"group_id": "share", "member_id": "another", "subscribed_topic_names": ["t"]},
+    "ShareGroupDescribe": {"group_ids": ["share"]},
+    "ShareFetch": {"group_id": "share", "member_id": "fetching"},
+    "ShareAcknowledge": {"group_id": "share", "member_id": "acknowledging", "share_session_epoch": 1},
+    "DescribeShareGroupOffsets": {
+        "groups": [{"group_id": "share", "topics": [{"topic_name": "t", "partitions": [0]}]}]
+    },
+    "AlterShareGroupOffsets": {
+        "group_id": "empty-share",
+        "topics": [{"topic_name": "t", "partitions": [{"partition_index": 0}]}],
+    },
+    "DeleteShareGroupOffsets": {"group_id": "empty-share", "topics": [{"topic_name": "t"}]},
+    "GetTelemetrySubscriptions": {},
+    "ListConfigResources": {},
+    "DescribeTopicPartitions": {"topics": [{"name": "t"}]},
+}
+SAME: dict[str, Message] = {
+    **{api: request(api, **fields) for api, fields in FIELDS.items()},
+    "EndTxn": end_request(0, 0),
+    "DescribeAcls": DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1),
+    "OffsetDelete": classic_groups.delete_offsets_request(group_id="empty"),
     "PushTelemetry": push_telemetry(),
-    "ListConfigResources": request("ListConfigResources"),
-    "DescribeTopicPartitions": request("DescribeTopicPartitions", topics=[{"name": "t"}]),
 }
 
 
