@@ -24,28 +24,17 @@ def kafka(base_ms: int, max_ms: int, uniform: Uniform) -> Backoff:
 
 
 MIDDLE, LOWEST, HIGHEST = always(0.5), always(0.0), always(1.0)
-CASES = [
-    pytest.param(KipRetryBackoff, 100, 1000, MIDDLE, [100, 200, 400, 800, 1000, 1000], id="KIP-580 doubles"),
-    pytest.param(KipRetryBackoff, 100, 1000, HIGHEST, [119, 239, 479, 959, 1000, 1000], id="KIP-580 caps after jitter"),
-    pytest.param(KipRetryBackoff, 100, 100, LOWEST, [80, 100, 100], id="KIP-580 has jitter if both are equal"),
-    pytest.param(
-        KipRetryBackoff, 500, 200, LOWEST, [200, 200], id="KIP-580 is constant if the base is above the maximum"
-    ),
-    pytest.param(
-        KipReconnectBackoff,
-        100,
-        1000,
-        HIGHEST,
-        [119, 239, 479, 959, 1199, 1199],
-        id="KIP-144's jitter exceeds the maximum",
-    ),
-    pytest.param(
-        KipReconnectBackoff, 100, 1000, LOWEST, [80, 160, 320, 640, 800, 800], id="KIP-144's jitter goes below"
-    ),
-]
+CASES = {
+    "KIP-580 doubles": (KipRetryBackoff, 100, 1000, MIDDLE, [100, 200, 400, 800, 1000, 1000]),
+    "KIP-580 caps after jitter": (KipRetryBackoff, 100, 1000, HIGHEST, [119, 239, 479, 959, 1000, 1000]),
+    "KIP-580 has jitter if both are equal": (KipRetryBackoff, 100, 100, LOWEST, [80, 100, 100]),
+    "KIP-580 is constant if the base is above the maximum": (KipRetryBackoff, 500, 200, LOWEST, [200, 200]),
+    "KIP-144's jitter exceeds the maximum": (KipReconnectBackoff, 100, 1000, HIGHEST, [119, 239, 479, 959, 1199, 1199]),
+    "KIP-144's jitter goes below": (KipReconnectBackoff, 100, 1000, LOWEST, [80, 160, 320, 640, 800, 800]),
+}
 
 
-@pytest.mark.parametrize(("make", "base_ms", "max_ms", "uniform", "expected"), CASES)
+@pytest.mark.parametrize(("make", "base_ms", "max_ms", "uniform", "expected"), CASES.values(), ids=CASES)
 def test_backoff(
     make: Callable[[int, int, Uniform], Backoff], base_ms: int, max_ms: int, uniform: Uniform, expected: list[int]
 ) -> None:

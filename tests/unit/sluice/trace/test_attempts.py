@@ -42,19 +42,19 @@ def later(journal: Journal) -> None:
     journal.batch(70_000, 70_001)
 
 
-CASES = [
-    ("a minute later", later, []),
-    ("a retry after an error", batches(True, False), [(0, 1)]),
-    ("two retries", batches(True, True, False, False), [(0, 1), (1, 2)]),
-    ("a retry without a response", lost, [(0, 1)]),
-    ("the next batch after a success", batches(False, False), []),
-    ("the same sequence after a success", batches(False, False, sequence=3), [(0, 1)]),
-    ("another client, partition or API", several, [(0, 4)]),
-    ("another group", groups, [(0, 2)]),
-]
+CASES = {
+    "a minute later": (later, []),
+    "a retry after an error": (batches(True, False), [(0, 1)]),
+    "two retries": (batches(True, True, False, False), [(0, 1), (1, 2)]),
+    "a retry without a response": (lost, [(0, 1)]),
+    "the next batch after a success": (batches(False, False), []),
+    "the same sequence after a success": (batches(False, False, sequence=3), [(0, 1)]),
+    "another client, partition or API": (several, [(0, 4)]),
+    "another group": (groups, [(0, 2)]),
+}
 
 
-@pytest.mark.parametrize(("make", "links"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "links"), CASES.values(), ids=CASES)
 def test_links(make: Make, links: list[tuple[int, int]]) -> None:
     journal = Journal()
     make(journal)

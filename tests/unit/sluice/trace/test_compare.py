@@ -51,40 +51,36 @@ def groups(*states: str) -> Make:
 
 
 PRODUCE = "Produce t-0 of client app"
-CASES = [
-    ("the same", batches(0, 0), batches(0, 0), []),
-    ("the same at another time", batches(0, 0), batches(0, 0, from_ms=500), []),
-    (
-        "another outcome",
+CASES = {
+    "the same": (batches(0, 0), batches(0, 0), []),
+    "the same at another time": (batches(0, 0), batches(0, 0, from_ms=500), []),
+    "another outcome": (
         batches(0, NOT_LEADER),
         batches(0, 0),
         [f"{PRODUCE}: NOT_LEADER_OR_FOLLOWER here, ok in the other trace"],
     ),
-    (
-        "a retry",
+    "a retry": (
         batches(NOT_LEADER, 0, sequence=0),
         batches(NOT_LEADER, sequence=0),
         [f"{PRODUCE}: ok here, not in the other trace"],
     ),
-    ("a request that is missing", batches(0), batches(0, 0), [f"{PRODUCE}: ok in the other trace, not here"]),
-    ("more fetches", fetches(0, 0, 0), fetches(0), []),
-    ("fewer fetches", fetches(0), fetches(0, 0, 0), []),
-    (
-        "a fetch with an error",
+    "a request that is missing": (batches(0), batches(0, 0), [f"{PRODUCE}: ok in the other trace, not here"]),
+    "more fetches": (fetches(0, 0, 0), fetches(0), []),
+    "fewer fetches": (fetches(0), fetches(0, 0, 0), []),
+    "a fetch with an error": (
         fetches(0, NOT_LEADER, NOT_LEADER),
         fetches(0),
         ["Fetch of client app: NOT_LEADER_OR_FOLLOWER here, never in the other trace"],
     ),
-    (
-        "another state",
+    "another state": (
         groups("Stable", "Empty"),
         groups("Stable", "Dead"),
         ["group-g: Empty here, Dead in the other trace"],
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("make", "other", "texts"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "other", "texts"), CASES.values(), ids=CASES)
 def test_differences(make: Make, other: Make, texts: list[str]) -> None:
     found = compared(make, other)
     parts = [one.text for one in found.differences if not one.text.startswith("partition-")]

@@ -24,17 +24,17 @@ def places(*names: str) -> Iterable[TopicPartition]:
     return [TopicPartition(topic=name, partition=0) for name in names]
 
 
-TEXTS = [
-    (request(), "Produce (v9)"),
-    (request(partitions=places("a")), "Produce a-0 (v9)"),
-    (request(partitions=places("a", "b", "c")), "Produce a-0, b-0 and 1 more (v9)"),
-    (request("Metadata", partitions=[TopicPartition(topic="a", partition=-1)]), "Metadata a (v9)"),
-    (request("JoinGroup", group_id="g"), "JoinGroup g (v9)"),
-    (request("EndTxn", transactional_id="tx"), "EndTxn tx (v9)"),
-]
+TEXTS = {
+    "Produce (v9)": request(),
+    "Produce a-0 (v9)": request(partitions=places("a")),
+    "Produce a-0, b-0 and 1 more (v9)": request(partitions=places("a", "b", "c")),
+    "Metadata a (v9)": request("Metadata", partitions=[TopicPartition(topic="a", partition=-1)]),
+    "JoinGroup g (v9)": request("JoinGroup", group_id="g"),
+    "EndTxn tx (v9)": request("EndTxn", transactional_id="tx"),
+}
 
 
-@pytest.mark.parametrize(("event", "text"), TEXTS, ids=[text for _, text in TEXTS])
+@pytest.mark.parametrize(("text", "event"), TEXTS.items(), ids=TEXTS)
 def test_texts(event: Request, text: str) -> None:
     assert text_of(event) == text
 

@@ -110,20 +110,17 @@ def brokers(journal: Journal) -> None:
 
 KEY = "app throttled by Produce"
 ASSIGNMENT = "t-0, t-1 (generation 1)"
-CASES = [
-    (
-        "leaders",
+CASES = {
+    "leaders": (
         leader,
         [(1, "leaders", "t-0", "broker 2, epoch 3, ISR 2, 3"), (2, "leaders", "t-0", "none, epoch 3, ISR empty")],
     ),
-    (
-        "members that are left out",
+    "members that are left out": (
         joined,
         [(2, "members", "g m", ASSIGNMENT), (4, "members", "g m2", ASSIGNMENT), (6, "members", "g m", None)],
     ),
-    ("members that leave", left, [(2, "members", "g m", ASSIGNMENT), (6, "members", "g m", None)]),
-    (
-        "an empty group",
+    "members that leave": (left, [(2, "members", "g m", ASSIGNMENT), (6, "members", "g m", None)]),
+    "an empty group": (
         emptied,
         [
             (2, "members", "g m", ASSIGNMENT),
@@ -131,19 +128,17 @@ CASES = [
             (5, "members", "g m", None),
         ],
     ),
-    ("a dead group", died, [(1, "groups", "g", "Stable, generation 1, 1 member"), (5, "groups", "g", None)]),
-    ("members of KIP-848", heartbeats, [(2, "members", "g m", "t-0, t-1 (epoch 1)"), (6, "members", "g m", None)]),
-    (
-        "offsets, once per value",
+    "a dead group": (died, [(1, "groups", "g", "Stable, generation 1, 1 member"), (5, "groups", "g", None)]),
+    "members of KIP-848": (heartbeats, [(2, "members", "g m", "t-0, t-1 (epoch 1)"), (6, "members", "g m", None)]),
+    "offsets, once per value": (
         fetches,
         [
             (1.5, "offsets", "t-0", "high watermark 5, last stable offset 4"),
             (3.5, "offsets", "t-0", "high watermark 5"),
         ],
     ),
-    ("commits that succeeded", commits, [(2, "committed", "g t-0", "7")]),
-    (
-        "throttles until their end",
+    "commits that succeeded": (commits, [(2, "committed", "g t-0", "7")]),
+    "throttles until their end": (
         throttles,
         [
             (1, "quotas", KEY, "for 10 ms"),
@@ -153,21 +148,19 @@ CASES = [
             (60, "quotas", KEY, None),
         ],
     ),
-    (
-        "open transactions",
+    "open transactions": (
         transaction,
         [(1, "transactions", "tx", "Ongoing, producer 7 epoch 0"), (2, "transactions", "tx", None)],
     ),
-    (
-        "quotas",
+    "quotas": (
         quotas,
         [(1, "quotas", "client-id=a", "producer_byte_rate=1000000"), (2, "quotas", "client-id=a", None)],
     ),
-    ("brokers, once per value", brokers, [(1, "brokers", "1", "stopped")]),
-]
+    "brokers, once per value": (brokers, [(1, "brokers", "1", "stopped")]),
+}
 
 
-@pytest.mark.parametrize(("make", "changes"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "changes"), CASES.values(), ids=CASES)
 def test_changes(make: Make, changes: list[tuple[float, str, str, str | None]]) -> None:
     assert state(make) == changes
 

@@ -117,17 +117,15 @@ def commit(journal: Journal) -> None:
 
 
 PRODUCE_BAR = ("connection-1", 5, 6, "Produce t-0 (v9)", "ok", "ok")
-BARS = [
-    ("a request", produced, [PRODUCE_BAR, ("partition-t-0", 5, 100, "broker 1", "leader", "state")]),
-    ("a rule", rule, [("rule-r", 1, 4, "close: api=Produce", "active", "state")]),
-    ("a rule after its last hit", limited({"times": 2}), [("rule-r", 1, 3, "close: times=2", "active", "state")]),
-    (
-        "a rule with hits left",
+BARS = {
+    "a request": (produced, [PRODUCE_BAR, ("partition-t-0", 5, 100, "broker 1", "leader", "state")]),
+    "a rule": (rule, [("rule-r", 1, 4, "close: api=Produce", "active", "state")]),
+    "a rule after its last hit": (limited({"times": 2}), [("rule-r", 1, 3, "close: times=2", "active", "state")]),
+    "a rule with hits left": (
         limited({"on": [1, 3, 5]}),
         [("rule-r", 1, 100, "close: on=[1, 3, 5]", "active", "state")],
     ),
-    (
-        "a leader",
+    "a leader": (
         leader,
         [
             ("partition-t-0", 0, 10, "broker 1", "leader", "state"),
@@ -135,28 +133,25 @@ BARS = [
             ("partition-t-0", 20, 100, "broker 2, epoch 2, ISR 2", "leader", "state"),
         ],
     ),
-    (
-        "a group",
+    "a group": (
         groups,
         [
             ("group-g", 10, 20, "PreparingRebalance, generation 1, 1 member", "PreparingRebalance", "throttled"),
             ("group-g", 20, 100, "Stable, generation 1, 1 member", "Stable", "state"),
         ],
     ),
-    (
-        "a transaction",
+    "a transaction": (
         lambda journal: journal.transaction_state(10, "Empty", "Ongoing"),
         [("transaction-tx", 10, 100, "Ongoing, producer 7 epoch 0", "Ongoing", "state")],
     ),
-    (
-        "a broker",
+    "a broker": (
         lambda journal: journal.of_cluster(events.BrokerState, 10, broker=1, state="stopped"),
         [("broker-1", 0, 10, "running", "running", "state"), ("broker-1", 10, 100, "stopped", "stopped", "lost")],
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("make", "expected"), [case[1:] for case in BARS], ids=[case[0] for case in BARS])
+@pytest.mark.parametrize(("make", "expected"), BARS.values(), ids=BARS)
 def test_bars(make: Make, expected: list[tuple[str, float, float, str, str, str]]) -> None:
     assert bars(make) == expected
 
@@ -171,30 +166,25 @@ def of_cluster(kind: Any, **fields: Any) -> Make:
 
 STEP = {"run": "1", "scenario": "s", "step": "", "what": "stop"}
 LOCK = {"group_id": "g", "member_id": "m", "topic": "t", "partition": 0, "first_offset": 1, "last_offset": 2}
-MARKS = [
-    (
-        "opened and closed",
+MARKS = {
+    "opened and closed": (
         lambda journal: journal.connection(1, 2, by_client=True),
         [("connection-1", "▸", "neutral"), ("connection-1", "◂", "neutral")],
     ),
-    (
-        "closed by the broker",
+    "closed by the broker": (
         lambda journal: journal.connection(1, 2),
         [("connection-1", "▸", "neutral"), ("connection-1", "◂", "lost")],
     ),
-    (
-        "refused",
+    "refused": (
         of_client(events.ConnectionRefused, reason="limit", throttle_time_ms=0),
         [("connection-1", "⊘", "error")],
     ),
-    ("throttled", lambda journal: journal.throttle(1, 5), [("connection-1", "◷", "throttled")]),
-    (
-        "a shadow quota",
+    "throttled": (lambda journal: journal.throttle(1, 5), [("connection-1", "◷", "throttled")]),
+    "a shadow quota": (
         of_client(events.ShadowThrottle, quota="Produce", throttle_time_ms=5, **PRODUCE),
         [("connection-1", "◷", "neutral")],
     ),
-    (
-        "a rule and its hits",
+    "a rule and its hits": (
         rule,
         [
             ("rule-r", "+", "neutral"),
@@ -205,17 +195,17 @@ MARKS = [
             ("rule-r", "−", "neutral"),
         ],
     ),
-    ("a quota", of_cluster(events.QuotaChange, entity="client-id=a", quotas={}), [("quotas", "Q", "neutral")]),
-    ("leaders", leader, [("partition-t-0", "★", "state"), ("partition-t-0", "★", "lost")]),
-    ("a commit that succeeded", commit, [("group-g", "✓", "ok")]),
-    ("a step", of_cluster(events.ScenarioStep, problem="", **STEP), [("scenario-s", "§", "neutral")]),
-    ("a failed step", of_cluster(events.ScenarioStep, problem="no", **STEP), [("scenario-s", "§", "error")]),
-    ("an acquisition lock", of_cluster(events.AcquisitionTimeout, **LOCK), [("group-g", "!", "error")]),
-    ("a gap", of_cluster(events.Gap, lost=3), [("journal", "…", "lost")]),
-]
+    "a quota": (of_cluster(events.QuotaChange, entity="client-id=a", quotas={}), [("quotas", "Q", "neutral")]),
+    "leaders": (leader, [("partition-t-0", "★", "state"), ("partition-t-0", "★", "lost")]),
+    "a commit that succeeded": (commit, [("group-g", "✓", "ok")]),
+    "a step": (of_cluster(events.ScenarioStep, problem="", **STEP), [("scenario-s", "§", "neutral")]),
+    "a failed step": (of_cluster(events.ScenarioStep, problem="no", **STEP), [("scenario-s", "§", "error")]),
+    "an acquisition lock": (of_cluster(events.AcquisitionTimeout, **LOCK), [("group-g", "!", "error")]),
+    "a gap": (of_cluster(events.Gap, lost=3), [("journal", "…", "lost")]),
+}
 
 
-@pytest.mark.parametrize(("make", "expected"), [case[1:] for case in MARKS], ids=[case[0] for case in MARKS])
+@pytest.mark.parametrize(("make", "expected"), MARKS.values(), ids=MARKS)
 def test_marks(make: Make, expected: list[tuple[str, str, str]]) -> None:
     assert marks(make) == expected
 

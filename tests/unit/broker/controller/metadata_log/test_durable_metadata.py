@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,10 +94,15 @@ RESPONSES: dict[type[Message], tuple[int, str]] = {
     MetadataRequest: (9, "topics"),
     UpdateFeaturesRequest: (2, ""),
 }
-# Id, request, and the expected records.
-CHANGES: list[tuple[str, Message, BuildRecords]] = [
-    (
-        "a topic is created",
+
+
+def recorded(*setting: Any) -> BuildRecords:
+    return lambda _: config(*setting)
+
+
+# Request, and the expected records.
+CHANGES: dict[str, tuple[Message, BuildRecords]] = {
+    "a topic is created": (
         CreateTopicsRequest(topics=[new_topic("n", 2, retention_ms="5", cleanup_policy="compact")]),
         lambda broker: [
             TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
@@ -106,22 +112,19 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
             partition(broker, "n", 1, [1]),
         ],
     ),
-    (
-        "a topic is created automatically for a metadata request",
+    "a topic is created automatically for a metadata request": (
         MetadataRequest(topics=[MetadataRequestTopic(name="n")], allow_auto_topic_creation=True),
         lambda broker: [
             TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
             partition(broker, "n", 0, [1]),
         ],
     ),
-    (
-        "partitions are added to a topic",
+    "partitions are added to a topic": (
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
         lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
     ),
-    ("a topic is deleted", DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), lambda broker: RemoveTopicRecord()),
-    (
-        "configs are replaced: one set, one removed",
+    "a topic is deleted": (DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), lambda broker: RemoveTopicRecord()),
+    "configs are replaced: one set, one removed": (
         AlterConfigsRequest(
             resources=[
                 OldResource(resource_type=2, resource_name="t", configs=[OldConfig(name="retention.ms", value="8")])
@@ -129,8 +132,8 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
         ),
         lambda _: [config(2, "t", "cleanup.policy", None), config(2, "t", "retention.ms", "8")],
     ),
-    *(
-        (f"a {title} is set", set_config(*setting), lambda _, setting=setting: config(*setting))
+    **{
+        f"a {title} is set": (set_config(*setting), recorded(*setting))
         for title, setting in (
             ("config of a topic", (2, "t", "retention.ms", "7")),
             ("config of all brokers", (4, "", "message.max.bytes", "70000")),
@@ -138,9 +141,8 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
             ("config of a group", (32, "g", "consumer.session.timeout.ms", "50000")),
             ("client metrics subscription", (16, "s", "interval.ms", "60000")),
         )
-    ),
-    (
-        "quotas of an entity are set and removed",
+    },
+    "quotas of an entity are set and removed": (
         AlterClientQuotasRequest(
             entries=[
                 EntryData(
@@ -161,8 +163,7 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
             value=5.0,
         ),
     ),
-    (
-        "an ACL is created",
+    "an ACL is created": (
         CreateAclsRequest(creations=[AclCreation(2, "t", 4, "User:alice", "*", 3, 3)]),
         lambda broker: security.AccessControlEntryRecord(
             id=next(acl_id for acl_id, acl in broker.cluster.acls.items() if acl.resource_name == "t"),
@@ -175,13 +176,11 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
             permission_type=3,
         ),
     ),
-    (
-        "ACLs are deleted",
+    "ACLs are deleted": (
         DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
         lambda _: security.RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
-    (
-        "a SCRAM credential is created",
+    "a SCRAM credential is created": (
         api.AlterUserScramCredentialsRequest(
             upsertions=[
                 api.ScramCredentialUpsertion(
@@ -198,27 +197,22 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
             iterations=4096,
         ),
     ),
-    (
-        "a SCRAM credential is deleted",
+    "a SCRAM credential is deleted": (
         api.AlterUserScramCredentialsRequest(deletions=[api.ScramCredentialDeletion(name="loser", mechanism=1)]),
         lambda _: security.RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
-    (
-        "a feature is disabled",
+    "a feature is disabled": (
         UpdateFeaturesRequest(
             feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)]
         ),
         lambda _: FeatureLevelRecord(name="group.version", feature_level=0),
     ),
-    (
-        "a block of producer ids is allocated",
+    "a block of producer ids is allocated": (
         InitProducerIdRequest(transactional_id=None),
         lambda broker: ProducerIdsRecord(broker_id=1, broker_epoch=epoch_of(broker), next_producer_id=1000),
     ),
-]
-each_change = pytest.mark.parametrize(
-    ("request_", "build_records"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
-)
+}
+each_change = pytest.mark.parametrize(("request_", "build_records"), CHANGES.values(), ids=CHANGES)
 
 
 @pytest.fixture

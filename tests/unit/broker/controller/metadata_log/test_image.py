@@ -67,112 +67,94 @@ def broker_change(broker_epoch: int = 7, **fields: Any) -> brokers.BrokerRegistr
 
 
 # Name, changes of the partition of topic 1, and the partition after them.
-PARTITION_CHANGES: list[tuple[str, list[MetadataMessage], PartitionRecord]] = [
-    ("leader change raises both epochs", [change(leader=2)], changed(leader=2, leader_epoch=1, partition_epoch=1)),
-    (
-        "loss of the leader raises the leader epoch",
+PARTITION_CHANGES: dict[str, tuple[list[MetadataMessage], PartitionRecord]] = {
+    "leader change raises both epochs": ([change(leader=2)], changed(leader=2, leader_epoch=1, partition_epoch=1)),
+    "loss of the leader raises the leader epoch": (
         [change(leader=-1, isr=[])],
         changed(leader=-1, isr=[], leader_epoch=1, partition_epoch=1),
     ),
-    (
-        "reelection of the leader raises the leader epoch",
+    "reelection of the leader raises the leader epoch": (
         [change(leader=1)],
         changed(leader_epoch=1, partition_epoch=1),
     ),
-    ("ISR change keeps the leader epoch", [change(isr=[1, 2])], changed(isr=[1, 2], partition_epoch=1)),
-    (
-        "reassignment in progress",
+    "ISR change keeps the leader epoch": ([change(isr=[1, 2])], changed(isr=[1, 2], partition_epoch=1)),
+    "reassignment in progress": (
         [change(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T])],
         changed(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T], partition_epoch=1),
     ),
-    (
-        "leader recovery state set and cleared",
+    "leader recovery state set and cleared": (
         [change(leader_recovery_state=1), change(isr=[1]), change(leader_recovery_state=0)],
         changed(partition_epoch=3),
     ),
-    (
-        "eligible leader replicas set",
+    "eligible leader replicas set": (
         [change(eligible_leader_replicas=[1], last_known_elr=[1])],
         changed(eligible_leader_replicas=[1], last_known_elr=[1], partition_epoch=1),
     ),
-    (
-        "eligible leader replicas cleared by an empty list",
+    "eligible leader replicas cleared by an empty list": (
         [
             change(eligible_leader_replicas=[1], last_known_elr=[1]),
             change(eligible_leader_replicas=[], last_known_elr=[]),
         ],
         changed(partition_epoch=2),
     ),
-    (
-        "eligible leader replicas cleared for a topic",
+    "eligible leader replicas cleared for a topic": (
         [change(eligible_leader_replicas=[1]), ClearElrRecord(topic_name="topic-1")],
         changed(partition_epoch=1),
     ),
-    (
-        "eligible leader replicas cleared for all topics",
+    "eligible leader replicas cleared for all topics": (
         [change(eligible_leader_replicas=[1]), ClearElrRecord()],
         changed(partition_epoch=1),
     ),
-]
-REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
-    ("topic with partitions", topic(1, 2), topic(1, 2)),
-    ("partitions added to a topic", [*topic(1, 1), partition(1, 1)], topic(1, 2)),
-    ("topic removed with its partitions", [*topic(1), *topic(2), RemoveTopicRecord(topic_id=T)], topic(2)),
-    ("topic removed with its configs", [*TOPIC, config("retention.ms", "1"), RemoveTopicRecord(topic_id=T)], []),
-    *((name, [*TOPIC, *changes], [TOPIC[0], after]) for name, changes, after in PARTITION_CHANGES),
-    ("eligible leader replicas cleared for an unknown topic", [ClearElrRecord(topic_name="gone")], []),
-    (
-        "configs set, changed and removed",
+}
+REPLAYS: dict[str, tuple[list[MetadataMessage], list[MetadataMessage]]] = {
+    "topic with partitions": (topic(1, 2), topic(1, 2)),
+    "partitions added to a topic": ([*topic(1, 1), partition(1, 1)], topic(1, 2)),
+    "topic removed with its partitions": ([*topic(1), *topic(2), RemoveTopicRecord(topic_id=T)], topic(2)),
+    "topic removed with its configs": ([*TOPIC, config("retention.ms", "1"), RemoveTopicRecord(topic_id=T)], []),
+    **{name: ([*TOPIC, *changes], [TOPIC[0], after]) for name, (changes, after) in PARTITION_CHANGES.items()},
+    "eligible leader replicas cleared for an unknown topic": ([ClearElrRecord(topic_name="gone")], []),
+    "configs set, changed and removed": (
         [config("a", "1"), config("b", "1"), config("a", "2"), config("b", None)],
         [config("a", "2")],
     ),
-    ("unset config removed", [config("a", None)], []),
-    (
-        "configs of two resource types with one name are separate",
+    "unset config removed": ([config("a", None)], []),
+    "configs of two resource types with one name are separate": (
         [config("a", "1", kind=2, resource="x"), config("a", "2", kind=32, resource="x")],
         [config("a", "1", kind=2, resource="x"), config("a", "2", kind=32, resource="x")],
     ),
-    (
-        "quotas set, changed and removed",
+    "quotas set, changed and removed": (
         [quota("a", 1.0), quota("b", 1.0), quota("a", 2.0), quota("b", None)],
         [quota("a", 2.0)],
     ),
-    (
-        "order of the parts of a quota entity is irrelevant",
+    "order of the parts of a quota entity is irrelevant": (
         [quota("a", 1.0, APP), quota("a", 2.0, APP[::-1])],
         [quota("a", 2.0, APP)],
     ),
-    (
-        "feature level 0 removes the feature",
+    "feature level 0 removes the feature": (
         [FeatureLevelRecord(name="x", feature_level=1), FeatureLevelRecord(name="x", feature_level=0)],
         [],
     ),
-    (
-        "metadata.version is the first feature record",
+    "metadata.version is the first feature record": (
         [FeatureLevelRecord(name=name, feature_level=1) for name in ("a", "metadata.version", "b")],
         [FeatureLevelRecord(name=name, feature_level=1) for name in ("metadata.version", "a", "b")],
     ),
-    (
-        "last block of producer ids counts",
+    "last block of producer ids counts": (
         [ProducerIdsRecord(broker_id=1, next_producer_id=1000), ProducerIdsRecord(broker_id=2, next_producer_id=2000)],
         [ProducerIdsRecord(broker_id=-1, next_producer_id=2000)],
     ),
-    ("broker registered", [BROKER], [BROKER]),
-    ("broker unregistered", [BROKER, brokers.UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
-    ("broker unfenced", [BROKER, broker_change(fenced=-1)], [replace(BROKER, fenced=False)]),
-    (
-        "controlled shutdown and changed log directories",
+    "broker registered": ([BROKER], [BROKER]),
+    "broker unregistered": ([BROKER, brokers.UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
+    "broker unfenced": ([BROKER, broker_change(fenced=-1)], [replace(BROKER, fenced=False)]),
+    "controlled shutdown and changed log directories": (
         [BROKER, broker_change(in_controlled_shutdown=1), broker_change(log_dirs=[T, T], cordoned_log_dirs=[T])],
         [replace(BROKER, in_controlled_shutdown=True, log_dirs=[T, T], cordoned_log_dirs=[T])],
     ),
-    (
-        "UnfenceBrokerRecord and FenceBrokerRecord",
+    "UnfenceBrokerRecord and FenceBrokerRecord": (
         [BROKER, brokers.UnfenceBrokerRecord(id=1, epoch=7), brokers.FenceBrokerRecord(id=1, epoch=7)],
         [BROKER],
     ),
-    ("change for an earlier broker epoch is ignored", [BROKER, broker_change(6, fenced=-1)], [BROKER]),
-    (
-        "controllers registered and unregistered",
+    "change for an earlier broker epoch is ignored": ([BROKER, broker_change(6, fenced=-1)], [BROKER]),
+    "controllers registered and unregistered": (
         [
             brokers.RegisterControllerRecord(controller_id=1),
             brokers.RegisterControllerRecord(controller_id=2),
@@ -180,17 +162,15 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
         [brokers.RegisterControllerRecord(controller_id=2)],
     ),
-    ("ACL created", [ACL], [ACL]),
-    ("ACL removed", [ACL, security.RemoveAccessControlEntryRecord(id=T)], []),
-    ("SCRAM credential set", [SCRAM], [SCRAM]),
-    (
-        "SCRAM credential removed for another mechanism",
+    "ACL created": ([ACL], [ACL]),
+    "ACL removed": ([ACL, security.RemoveAccessControlEntryRecord(id=T)], []),
+    "SCRAM credential set": ([SCRAM], [SCRAM]),
+    "SCRAM credential removed for another mechanism": (
         [SCRAM, security.RemoveUserScramCredentialRecord(name="alice", mechanism=2)],
         [SCRAM],
     ),
-    ("SCRAM credential removed", [SCRAM, security.RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
-    (
-        "delegation tokens created and removed",
+    "SCRAM credential removed": ([SCRAM, security.RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
+    "delegation tokens created and removed": (
         [
             security.DelegationTokenRecord(token_id="a"),
             security.DelegationTokenRecord(token_id="b"),
@@ -198,19 +178,18 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
         [security.DelegationTokenRecord(token_id="b")],
     ),
-    ("records without effect", [NoOpRecord(), ZkMigrationStateRecord(zk_migration_state=2)], []),
-    ("committed transaction is applied", [BeginTransactionRecord(), *TOPIC, EndTransactionRecord()], TOPIC),
-    ("open transaction is ignored", [*TOPIC, BeginTransactionRecord(), *topic(2)], TOPIC),
-    ("aborted transaction is ignored", [*TOPIC, BeginTransactionRecord(), *topic(2), AbortTransactionRecord()], TOPIC),
-    (
-        "records after an aborted transaction are applied",
+    "records without effect": ([NoOpRecord(), ZkMigrationStateRecord(zk_migration_state=2)], []),
+    "committed transaction is applied": ([BeginTransactionRecord(), *TOPIC, EndTransactionRecord()], TOPIC),
+    "open transaction is ignored": ([*TOPIC, BeginTransactionRecord(), *topic(2)], TOPIC),
+    "aborted transaction is ignored": ([*TOPIC, BeginTransactionRecord(), *topic(2), AbortTransactionRecord()], TOPIC),
+    "records after an aborted transaction are applied": (
         [BeginTransactionRecord(), *topic(2), AbortTransactionRecord(), *TOPIC],
         TOPIC,
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("records", "expected"), [row[1:] for row in REPLAYS], ids=[row[0] for row in REPLAYS])
+@pytest.mark.parametrize(("records", "expected"), REPLAYS.values(), ids=REPLAYS)
 def test_records_replay_to_the_expected_image(records: list[MetadataMessage], expected: list[MetadataMessage]) -> None:
     image = image_of(records)
     assert state(image) == expected
@@ -218,7 +197,7 @@ def test_records_replay_to_the_expected_image(records: list[MetadataMessage], ex
 
 
 def test_every_record_type_is_replayed() -> None:
-    replayed = {type(record) for _, records, _ in REPLAYS for record in records}
+    replayed = {type(record) for records, _ in REPLAYS.values() for record in records}
     assert replayed == set(RECORD_TYPES.values())
 
 

@@ -102,14 +102,14 @@ def test_flipped_bit_is_an_error_or_removes_only_a_last_batch_that_became_incomp
     assert removed == [length_at, length_at + 1, length_at + 2], "a longer batch looks like one torn by a crash"
 
 
-UNREADABLE = [
-    ("random bytes", lambda data: Random(1).randbytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
-    ("zeros", lambda data: bytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
-    ("empty", lambda data: b"", "the log ends at offset 0, but epoch 1 begins at 0; "),
-]
+UNREADABLE = {
+    "random bytes": (lambda data: Random(1).randbytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
+    "zeros": (lambda data: bytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
+    "empty": (lambda data: b"", "the log ends at offset 0, but epoch 1 begins at 0; "),
+}
 
 
-@pytest.mark.parametrize(("damage", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
+@pytest.mark.parametrize(("damage", "reason"), UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_log_is_an_error_until_the_user_accepts_the_loss(
     log: MetadataLog, tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
@@ -155,16 +155,16 @@ def test_missing_segment_is_an_error(log: MetadataLog, tmp_path: Path) -> None:
     )
 
 
-UNKNOWN = [
-    ("newer record type", b"\1\x1e\0", "record type 30, version 0 (supported: types up to 29)"),
-    ("newer record version", b"\1\3\3", "PartitionRecord (type 3) version 3 (supported: 0 to 2)"),
-    ("newer frame version", b"\2\3\0", "frame version 2 (supported: 1)"),
-    ("record without a value", None, "record without a value"),
-    ("truncated record", b"\1\2\0\5ab", "TopicRecord v0: truncated (at byte 1 of 3)"),
-]
+UNKNOWN = {
+    "newer record type": (b"\1\x1e\0", "record type 30, version 0 (supported: types up to 29)"),
+    "newer record version": (b"\1\3\3", "PartitionRecord (type 3) version 3 (supported: 0 to 2)"),
+    "newer frame version": (b"\2\3\0", "frame version 2 (supported: 1)"),
+    "record without a value": (None, "record without a value"),
+    "truncated record": (b"\1\2\0\5ab", "TopicRecord v0: truncated (at byte 1 of 3)"),
+}
 
 
-@pytest.mark.parametrize(("value", "reason"), [row[1:] for row in UNKNOWN], ids=[row[0] for row in UNKNOWN])
+@pytest.mark.parametrize(("value", "reason"), UNKNOWN.values(), ids=UNKNOWN)
 def test_unsupported_record_is_an_error_with_its_offset(tmp_path: Path, value: bytes | None, reason: str) -> None:
     log = open_log(tmp_path)
     append(segment_of(tmp_path), raw(log.end_offset, value))

@@ -128,12 +128,12 @@ def test_batch_longer_than_its_file_is_truncated(disk: Disk, caplog: pytest.LogC
     assert cut.reason == reason  # type: ignore[attr-defined]
 
 
-BASE_OFFSETS = [
-    pytest.param(1, 4, id="too high, so that it overlaps the next batch"),
-    pytest.param(2, 1, id="too low, so that it overlaps the previous batch"),
-    pytest.param(2, 4, id="too low, so that a search skips it"),
-    pytest.param(2, 64, id="beyond the end of the log"),
-]
+BASE_OFFSETS = {
+    "too high, so that it overlaps the next batch": (1, 4),
+    "too low, so that it overlaps the previous batch": (2, 1),
+    "too low, so that a search skips it": (2, 4),
+    "beyond the end of the log": (2, 64),
+}
 
 
 def flip_base_offset(disk: Disk, log: PartitionLog, number: int, flipped: int) -> None:
@@ -141,7 +141,7 @@ def flip_base_offset(disk: Disk, log: PartitionLog, number: int, flipped: int) -
     flip(disk.file(LAST_SEGMENT), start + 7, flipped)
 
 
-@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
+@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS.values(), ids=BASE_OFFSETS)
 def test_read_ends_before_a_batch_with_a_wrong_base_offset(disk: Disk, number: int, flipped: int) -> None:
     log = filled(disk)
     disk.stop()
@@ -153,7 +153,7 @@ def test_read_ends_before_a_batch_with_a_wrong_base_offset(disk: Disk, number: i
     assert batches_in(reopened, BATCHES[-1][0]) == BATCHES[-1:], "later batches are available"
 
 
-@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
+@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS.values(), ids=BASE_OFFSETS)
 def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
     disk: Disk, number: int, flipped: int
 ) -> None:

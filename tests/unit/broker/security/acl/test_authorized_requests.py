@@ -57,17 +57,17 @@ def populated(broker: VirtualBroker) -> VirtualBroker:
     return broker
 
 
-REQUESTS = [
-    pytest.param(topic_operations, ALL_OF_TOPIC, id="topic, Metadata"),
-    pytest.param(page_operations, ALL_OF_TOPIC, id="topic, DescribeTopicPartitions"),
-    pytest.param(group_operations, ALL_OF_GROUP, id="group, DescribeGroups"),
-    pytest.param(consumer_group_operations, ALL_OF_GROUP, id="group, ConsumerGroupDescribe"),
-    pytest.param(cluster_operations, ALL_OF_CLUSTER, id="cluster, Metadata"),
-    pytest.param(described_cluster_operations, ALL_OF_CLUSTER, id="cluster, DescribeCluster"),
-]
+REQUESTS = {
+    "topic, Metadata": (topic_operations, ALL_OF_TOPIC),
+    "topic, DescribeTopicPartitions": (page_operations, ALL_OF_TOPIC),
+    "group, DescribeGroups": (group_operations, ALL_OF_GROUP),
+    "group, ConsumerGroupDescribe": (consumer_group_operations, ALL_OF_GROUP),
+    "cluster, Metadata": (cluster_operations, ALL_OF_CLUSTER),
+    "cluster, DescribeCluster": (described_cluster_operations, ALL_OF_CLUSTER),
+}
 
 
-@pytest.mark.parametrize(("operations", "all_operations"), REQUESTS)
+@pytest.mark.parametrize(("operations", "all_operations"), REQUESTS.values(), ids=REQUESTS)
 @pytest.mark.parametrize("broker_of", [VirtualBroker, secured_broker], ids=["without an authorizer", "for super users"])
 def test_all_operations_are_allowed(broker_of: Any, operations: Any, all_operations: int) -> None:
     assert operations(populated(broker_of()).client()) == all_operations

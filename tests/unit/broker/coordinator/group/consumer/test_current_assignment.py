@@ -33,119 +33,99 @@ HAS_01 = {T: {0: 3, 1: 4}}
 STABLE_01 = member(assigned=HAS_01)
 AWAITING = member(UNRELEASED, NEW, assigned=HAS_01)
 REVOKING = member(UNREVOKED, assigned={T: {0: 3}}, pending_revocation={T: {1: 4}})
-CASES = [
-    pytest.param(STABLE_01, goal({T: {0, 1}}, epoch=OLD), None, STABLE_01, id="current assignment equals the target"),
-    pytest.param(
+CASES = {
+    "current assignment equals the target": (STABLE_01, goal({T: {0, 1}}, epoch=OLD), None, STABLE_01),
+    "free partitions are assigned immediately": (
         member(),
         goal({T: {0, 1}}),
         [],
         member(epoch=NEW, assigned={T: {0: NEW, 1: NEW}}),
-        id="free partitions are assigned immediately",
     ),
-    pytest.param(
+    "partitions of other members are awaited in the new epoch": (
         STABLE_01,
         goal({T: {0, 1, 2}}, others=((T, 2),)),
         [],
         AWAITING,
-        id="partitions of other members are awaited in the new epoch",
     ),
-    pytest.param(
+    "awaited partitions are assigned when they are free": (
         AWAITING,
         goal({T: {0, 1, 2}}),
         None,
         member(epoch=NEW, assigned={T: {0: 3, 1: 4, 2: NEW}}),
-        id="awaited partitions are assigned when they are free",
     ),
-    pytest.param(
+    "free partitions are assigned while others are awaited": (
         AWAITING,
         goal({T: {0, 1, 2, 3}}, others=((T, 3),)),
         None,
         member(UNRELEASED, NEW, assigned={T: {0: 3, 1: 4, 2: NEW}}),
-        id="free partitions are assigned while others are awaited",
     ),
-    pytest.param(
-        STABLE_01,
-        goal({T: {0, 2}}),
-        [(T, [0, 1])],
-        REVOKING,
-        id="removed partitions are revoked first, in the old epoch",
-    ),
-    pytest.param(STABLE_01, goal({T: {0}}), None, REVOKING, id="a heartbeat without owned partitions may own all"),
-    pytest.param(
+    "removed partitions are revoked first, in the old epoch": (STABLE_01, goal({T: {0, 2}}), [(T, [0, 1])], REVOKING),
+    "a heartbeat without owned partitions may own all": (STABLE_01, goal({T: {0}}), None, REVOKING),
+    "partitions that are already revoked need no extra step": (
         STABLE_01,
         goal({T: {0, 2}}),
         [(T, [0])],
         member(epoch=NEW, assigned={T: {0: 3, 2: NEW}}),
-        id="partitions that are already revoked need no extra step",
     ),
-    pytest.param(REVOKING, goal({T: {0, 2}}), [(T, [1])], REVOKING, id="still owned partitions delay the next epoch"),
-    pytest.param(
+    "still owned partitions delay the next epoch": (REVOKING, goal({T: {0, 2}}), [(T, [1])], REVOKING),
+    "a heartbeat without owned partitions does not confirm the revocation": (
         REVOKING,
         goal({T: {0, 2}}),
         None,
         REVOKING,
-        id="a heartbeat without owned partitions does not confirm the revocation",
     ),
-    pytest.param(
+    "a confirmed revocation moves the member to the next epoch": (
         REVOKING,
         goal({T: {0, 2}}),
         [(T, [0])],
         member(epoch=NEW, assigned={T: {0: 3, 2: NEW}}),
-        id="a confirmed revocation moves the member to the next epoch",
     ),
-    pytest.param(
+    "a revoked partition may be assigned again, as of the new epoch": (
         REVOKING,
         goal({T: {0, 1}}, mine=((T, 1),)),
         [(T, [0])],
         member(epoch=NEW, assigned={T: {0: 3, 1: NEW}}),
-        id="a revoked partition may be assigned again, as of the new epoch",
     ),
-    pytest.param(
+    "a newer target revokes more partitions": (
         REVOKING,
         goal({}),
         [(T, [0])],
         member(UNREVOKED, assigned={}, pending_revocation={T: {0: 3}}),
-        id="a newer target revokes more partitions",
     ),
-    pytest.param(
+    "partitions of an unsubscribed topic are revoked before a new target exists": (
         STABLE_01,
         goal({T: {0, 1}}, epoch=OLD, subscribed=(U,), changed=True),
         None,
         member(UNREVOKED, assigned={}, pending_revocation=HAS_01),
-        id="partitions of an unsubscribed topic are revoked before a new target exists",
     ),
-    pytest.param(
+    "already revoked partitions of an unsubscribed topic are just removed": (
         STABLE_01,
         goal({T: {0, 1}}, epoch=OLD, subscribed=(U,), changed=True),
         [],
         member(assigned={}),
-        id="already revoked partitions of an unsubscribed topic are just removed",
     ),
-    pytest.param(
+    "subscribing to another topic revokes nothing": (
         STABLE_01,
         goal({T: {0, 1}}, epoch=OLD, changed=True),
         None,
         STABLE_01,
-        id="subscribing to another topic revokes nothing",
     ),
-    pytest.param(
+    "partitions of an unsubscribed topic join a pending revocation": (
         member(UNREVOKED, assigned={T: {0: 3}, U: {0: 2}}, pending_revocation={T: {1: 4}}),
         goal({T: {0}}, subscribed=(U,), changed=True),
         [(T, [0, 1])],
         member(UNREVOKED, assigned={U: {0: 2}}, pending_revocation={T: {0: 3, 1: 4}}),
-        id="partitions of an unsubscribed topic join a pending revocation",
     ),
-    pytest.param(
+    "target partitions of an unsubscribed topic are ignored": (
         member(),
         goal({T: {0}, U: {0}}, subscribed=(U,)),
         [],
         member(epoch=NEW, assigned={U: {0: NEW}}),
-        id="target partitions of an unsubscribed topic are ignored",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("before", "goal", "owned", "after"), CASES)
+@pytest.mark.parametrize(("before", "goal", "owned", "after"), CASES.values(), ids=CASES)
 def test_reconcile_returns_the_next_member_state(
     before: ConsumerMember, goal: Goal, owned: Owned, after: ConsumerMember
 ) -> None:

@@ -22,18 +22,18 @@ def reader_of_the_journal(journal: Journal) -> None:
     journal.beside(client_id="sluice-journal").request("ApiVersions", 1, 2)
 
 
-CASES = [
-    ("a reader of the journal", reader_of_the_journal, []),
-    ("looked up a topic", sends("ApiVersions", "Metadata"), ["Client app produced nothing to t"]),
-    ("initialized a producer id", sends("InitProducerId"), ["Client app produced nothing"]),
-    ("produced", sends("Metadata", "Produce"), []),
-    ("a consumer", sends("Metadata", "Fetch"), []),
-    ("an admin client", sends("Metadata", "CreateTopics"), []),
-    ("only connected", sends("ApiVersions"), ["Client app produced nothing"]),
-    ("another client without a topic", sends("ApiVersions", "FindCoordinator"), []),
-]
+CASES = {
+    "a reader of the journal": (reader_of_the_journal, []),
+    "looked up a topic": (sends("ApiVersions", "Metadata"), ["Client app produced nothing to t"]),
+    "initialized a producer id": (sends("InitProducerId"), ["Client app produced nothing"]),
+    "produced": (sends("Metadata", "Produce"), []),
+    "a consumer": (sends("Metadata", "Fetch"), []),
+    "an admin client": (sends("Metadata", "CreateTopics"), []),
+    "only connected": (sends("ApiVersions"), ["Client app produced nothing"]),
+    "another client without a topic": (sends("ApiVersions", "FindCoordinator"), []),
+}
 
 
-@pytest.mark.parametrize(("make", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "titles"), CASES.values(), ids=CASES)
 def test_producers(make: Make, titles: list[str]) -> None:
     assert [one.title for one in found(find, make)] == titles

@@ -19,16 +19,16 @@ def connections(*ends: tuple[float, bool], reason: str = "", last_ms: float = 2)
     return make
 
 
-CASES = [
-    ("closed by the brokers", connections((50, False), (60, False)), ["Client app was not closed"]),
-    ("closed by the client", connections((50, True), (60, True)), []),
-    ("one was closed by the client at the end", connections((50, False), (60, True)), []),
-    ("a broker stopped before", connections((50, False), (9_000, True)), []),
-    ("the client continued", connections((50, False), last_ms=9_000), []),
-    ("the broker had a reason", connections((50, False), reason="frame too large"), []),
-]
+CASES = {
+    "closed by the brokers": (connections((50, False), (60, False)), ["Client app was not closed"]),
+    "closed by the client": (connections((50, True), (60, True)), []),
+    "one was closed by the client at the end": (connections((50, False), (60, True)), []),
+    "a broker stopped before": (connections((50, False), (9_000, True)), []),
+    "the client continued": (connections((50, False), last_ms=9_000), []),
+    "the broker had a reason": (connections((50, False), reason="frame too large"), []),
+}
 
 
-@pytest.mark.parametrize(("make", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "titles"), CASES.values(), ids=CASES)
 def test_clients(make: Make, titles: list[str]) -> None:
     assert [one.title for one in found(find, make)] == titles

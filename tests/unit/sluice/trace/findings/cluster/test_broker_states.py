@@ -16,15 +16,15 @@ def states(*names: str) -> Make:
     return make
 
 
-CASES = [
-    ("stopped until the end", states("stopped"), 5_000, ["Broker 2 was stopped at +0.000 s until the end"]),
-    ("started again", states("stopped", "running"), 5_000, ["Broker 2 was stopped at +0.000 s for 1 s"]),
-    ("isolated", states("isolated"), 5_000, ["Broker 2 was isolated at +0.000 s until the end"]),
-    ("stopped with the test", states("stopped"), 500, []),
-    ("only fenced and unfenced", states("fenced", "unfenced"), 5_000, []),
-]
+CASES = {
+    "stopped until the end": (states("stopped"), 5_000, ["Broker 2 was stopped at +0.000 s until the end"]),
+    "started again": (states("stopped", "running"), 5_000, ["Broker 2 was stopped at +0.000 s for 1 s"]),
+    "isolated": (states("isolated"), 5_000, ["Broker 2 was isolated at +0.000 s until the end"]),
+    "stopped with the test": (states("stopped"), 500, []),
+    "only fenced and unfenced": (states("fenced", "unfenced"), 5_000, []),
+}
 
 
-@pytest.mark.parametrize(("make", "after_ms", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "after_ms", "titles"), CASES.values(), ids=CASES)
 def test_brokers_that_were_down(make: Make, after_ms: float, titles: list[str]) -> None:
     assert [one.title for one in found(find, make, after_ms=after_ms)] == titles

@@ -43,20 +43,20 @@ def stopped(*, again: bool = False, moved: bool = False, at_ms: float = 10) -> M
     return make
 
 
-CASES = [
-    ("the leader stopped", stopped(), [("election-without-leader", "error")]),
-    ("the leader stopped, and another was elected", stopped(moved=True), []),
-    ("the leader stopped, and started", stopped(again=True), []),
-    ("the leader stopped at the end", stopped(at_ms=2_900), []),
-    ("records lost", lambda journal: change(journal, 1, 1, 2, lost=3), [("lost-records", "error")]),
-    ("no leader until the end", gap(None), [("election-without-leader", "error")]),
-    ("no leader for 2 s", gap(2_001), [("election-without-leader", "error")]),
-    ("no leader for 500 ms", gap(501), [("election-without-leader", "info")]),
-    ("a leader moved", lambda journal: change(journal, 1, 1, 2), []),
-]
+CASES = {
+    "the leader stopped": (stopped(), [("election-without-leader", "error")]),
+    "the leader stopped, and another was elected": (stopped(moved=True), []),
+    "the leader stopped, and started": (stopped(again=True), []),
+    "the leader stopped at the end": (stopped(at_ms=2_900), []),
+    "records lost": (lambda journal: change(journal, 1, 1, 2, lost=3), [("lost-records", "error")]),
+    "no leader until the end": (gap(None), [("election-without-leader", "error")]),
+    "no leader for 2 s": (gap(2_001), [("election-without-leader", "error")]),
+    "no leader for 500 ms": (gap(501), [("election-without-leader", "info")]),
+    "a leader moved": (lambda journal: change(journal, 1, 1, 2), []),
+}
 
 
-@pytest.mark.parametrize(("make", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
 def test_elections(make: Make, expected: list[tuple[str, str]]) -> None:
     assert kinds(found(find, make)) == expected
 

@@ -16,14 +16,14 @@ def change(before: int, after: int, topic: str = "t") -> Make:
     return make
 
 
-CASES = [
-    ("from broker to broker", change(1, 2), ["The leader moved at +0.001 s: t-0 from broker 1 to 2"]),
-    ("the first leader", change(-1, 2), []),
-    ("no leader", change(1, -1), []),
-    ("of an internal topic", change(1, 2, "__consumer_offsets"), []),
-]
+CASES = {
+    "from broker to broker": (change(1, 2), ["The leader moved at +0.001 s: t-0 from broker 1 to 2"]),
+    "the first leader": (change(-1, 2), []),
+    "no leader": (change(1, -1), []),
+    "of an internal topic": (change(1, 2, "__consumer_offsets"), []),
+}
 
 
-@pytest.mark.parametrize(("make", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "titles"), CASES.values(), ids=CASES)
 def test_moves(make: Make, titles: list[str]) -> None:
     assert [one.title for one in found(find, make)] == titles

@@ -53,19 +53,19 @@ def by_rule(journal: Journal) -> None:
     journal.request("EndTxn", 20, 22, transactional_id="tx", errors=[PRODUCER_FENCED], rule_id="r")
 
 
-CASES = [
-    ("timed out", timed_out, [("transaction-timed-out", "error")], "transaction.timeout.ms is 1000"),
-    ("aborted by its producer", aborted, [("transaction-aborted", "info")], "EndTxn at +0.020 s"),
-    ("aborted, and read", hidden, [("transaction-aborted", "warning")], "do not get its records"),
-    ("aborted by another producer", replaced, [("transaction-aborted", "warning")], "InitProducerId at +0.020 s"),
-    ("open at the end", begin, [("transaction-open", "warning")], "since +0.005 s"),
-    ("fenced", fenced, [("producer-fenced", "error")], "Client other initialized the transactional id at +0.001 s"),
-    ("committed", committed, [], ""),
-    ("fenced by a fault rule", by_rule, [], ""),
-]
+CASES = {
+    "timed out": (timed_out, [("transaction-timed-out", "error")], "transaction.timeout.ms is 1000"),
+    "aborted by its producer": (aborted, [("transaction-aborted", "info")], "EndTxn at +0.020 s"),
+    "aborted, and read": (hidden, [("transaction-aborted", "warning")], "do not get its records"),
+    "aborted by another producer": (replaced, [("transaction-aborted", "warning")], "InitProducerId at +0.020 s"),
+    "open at the end": (begin, [("transaction-open", "warning")], "since +0.005 s"),
+    "fenced": (fenced, [("producer-fenced", "error")], "Client other initialized the transactional id at +0.001 s"),
+    "committed": (committed, [], ""),
+    "fenced by a fault rule": (by_rule, [], ""),
+}
 
 
-@pytest.mark.parametrize(("make", "expected", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "expected", "text"), CASES.values(), ids=CASES)
 def test_transactions(make: Make, expected: list[tuple[str, str]], text: str) -> None:
     findings = found(find, make)
     assert kinds(findings) == expected

@@ -23,15 +23,15 @@ def rebalance(*, joins: bool = False, leaves: bool = False, begins: bool = True)
     return make
 
 
-CASES = [
-    ("one does not join", rebalance(), ["first"]),
-    ("all join", rebalance(joins=True), []),
-    ("it left before", rebalance(leaves=True), []),
-    ("no rebalance is recorded", rebalance(begins=False), []),
-]
+CASES = {
+    "one does not join": (rebalance(), ["first"]),
+    "all join": (rebalance(joins=True), []),
+    "it left before": (rebalance(leaves=True), []),
+    "no rebalance is recorded": (rebalance(begins=False), []),
+}
 
 
-@pytest.mark.parametrize(("make", "clients"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "clients"), CASES.values(), ids=CASES)
 def test_clients(make: Make, clients: list[str]) -> None:
     history = history_of(make)
     (join,) = [one for one in history.apis("JoinGroup") if one.client_id == "app"]

@@ -104,23 +104,23 @@ def healthy(journal: Journal) -> None:
     journal.group_state(5_000, "Stable", "PreparingRebalance")
 
 
-CASES = [
-    ("expired", expired, [("member-expired", "error")], "session.timeout.ms is 6000"),
-    ("expired without noticing", expired_silently, [("member-expired", "warning")], "its last request was heartbeat"),
-    ("expired as no heartbeat was handled", expired_without_answers, [("member-expired", "error")], "Fault rule r hit"),
-    ("polled too late", polled_too_late, [("poll-too-late", "error")], "max.poll.interval.ms=5000"),
-    ("left for a late poll", left_too_late, [("poll-too-late", "error")], "max.poll.records"),
-    ("left, and stayed connected", left_silently, [("poll-too-late", "warning")], "or it unsubscribed"),
-    ("left, and was closed", left_and_closed, [], ""),
-    ("fenced by a twin", fenced, [("member-fenced", "error")], "is i: another consumer has joined with the same id"),
-    ("a generation of the past", continued, [("member-lost", "warning")], "illegal_generation"),
-    ("an error of a fault rule", by_rule, [], ""),
-    ("left", left, [], ""),
-    ("healthy", healthy, [], ""),
-]
+CASES = {
+    "expired": (expired, [("member-expired", "error")], "session.timeout.ms is 6000"),
+    "expired without noticing": (expired_silently, [("member-expired", "warning")], "its last request was heartbeat"),
+    "expired as no heartbeat was handled": (expired_without_answers, [("member-expired", "error")], "Fault rule r hit"),
+    "polled too late": (polled_too_late, [("poll-too-late", "error")], "max.poll.interval.ms=5000"),
+    "left for a late poll": (left_too_late, [("poll-too-late", "error")], "max.poll.records"),
+    "left, and stayed connected": (left_silently, [("poll-too-late", "warning")], "or it unsubscribed"),
+    "left, and was closed": (left_and_closed, [], ""),
+    "fenced by a twin": (fenced, [("member-fenced", "error")], "is i: another consumer has joined with the same id"),
+    "a generation of the past": (continued, [("member-lost", "warning")], "illegal_generation"),
+    "an error of a fault rule": (by_rule, [], ""),
+    "left": (left, [], ""),
+    "healthy": (healthy, [], ""),
+}
 
 
-@pytest.mark.parametrize(("make", "expected", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "expected", "text"), CASES.values(), ids=CASES)
 def test_members(make: Make, expected: list[tuple[str, str]], text: str) -> None:
     findings = found(find, make)
     assert kinds(findings) == expected

@@ -50,25 +50,25 @@ def elsewhere(*, high_watermark: int = 0, reads_it: bool = False, partition: int
     return make
 
 
-CASES = [
-    ("starts at the end", from_end(), [("read-from-end", "error")], "t-0 (offset 3)"),
-    ("skips some", from_end(nbytes=50), [("read-from-end", "warning")], "auto.offset.reset=earliest"),
-    ("starts at the beginning", from_end(timestamp=-2, offset=0), [], ""),
-    ("an empty partition", from_end(offset=0), [], ""),
-    ("waits for a transaction", behind(), [("records-not-committed", "error")], "tx (Ongoing since +0.001 s)"),
-    ("without its state", behind(ongoing=False), [("records-not-committed", "error")], "3 records up to"),
-    ("reads uncommitted records", behind(isolation=0), [], ""),
-    ("has not reached it", behind(offset=0), [], ""),
-    ("all is stable", behind(stable=5), [], ""),
-    ("the records are elsewhere", elsewhere(), [("read-elsewhere", "error")], "Client writer produced to orders-0"),
-    ("its partition has records", elsewhere(high_watermark=7), [], ""),
-    ("in another partition", elsewhere(partition=1), [("read-elsewhere", "error")], "produced to order-1"),
-    ("in a partition of another member", elsewhere(partition=1, is_member=True), [], ""),
-    ("it reads both", elsewhere(reads_it=True), [], ""),
-]
+CASES = {
+    "starts at the end": (from_end(), [("read-from-end", "error")], "t-0 (offset 3)"),
+    "skips some": (from_end(nbytes=50), [("read-from-end", "warning")], "auto.offset.reset=earliest"),
+    "starts at the beginning": (from_end(timestamp=-2, offset=0), [], ""),
+    "an empty partition": (from_end(offset=0), [], ""),
+    "waits for a transaction": (behind(), [("records-not-committed", "error")], "tx (Ongoing since +0.001 s)"),
+    "without its state": (behind(ongoing=False), [("records-not-committed", "error")], "3 records up to"),
+    "reads uncommitted records": (behind(isolation=0), [], ""),
+    "has not reached it": (behind(offset=0), [], ""),
+    "all is stable": (behind(stable=5), [], ""),
+    "the records are elsewhere": (elsewhere(), [("read-elsewhere", "error")], "Client writer produced to orders-0"),
+    "its partition has records": (elsewhere(high_watermark=7), [], ""),
+    "in another partition": (elsewhere(partition=1), [("read-elsewhere", "error")], "produced to order-1"),
+    "in a partition of another member": (elsewhere(partition=1, is_member=True), [], ""),
+    "it reads both": (elsewhere(reads_it=True), [], ""),
+}
 
 
-@pytest.mark.parametrize(("make", "expected", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "expected", "text"), CASES.values(), ids=CASES)
 def test_readers(make: Make, expected: list[tuple[str, str]], text: str) -> None:
     findings = found(find, make)
     assert kinds(findings) == expected

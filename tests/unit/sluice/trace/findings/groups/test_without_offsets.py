@@ -31,19 +31,19 @@ def reads(*, commits: bool = False, again: bool = False) -> Make:
     return make
 
 
-CASES = [
-    ("another group has them", lookup(-1), 0, ["Group g2 has no committed offsets of t, but group g has some"]),
-    ("it has offsets", lookup(5), 0, []),
-    ("no group has them", lookup(-1, commits=False), 0, []),
-    ("the same group", lookup(-1, group_id="g"), 0, []),
-    ("of another topic", lookup(-1, topic="u"), 0, []),
-    ("reads without a commit", reads(), 7_000, ["Group g reads, but never committed an offset"]),
-    ("reads for a short time", reads(), 3_000, []),
-    ("reads again without offsets", reads(again=True), 0, ["Group g reads, but never committed an offset"]),
-    ("reads and commits", reads(commits=True), 7_000, []),
-]
+CASES = {
+    "another group has them": (lookup(-1), 0, ["Group g2 has no committed offsets of t, but group g has some"]),
+    "it has offsets": (lookup(5), 0, []),
+    "no group has them": (lookup(-1, commits=False), 0, []),
+    "the same group": (lookup(-1, group_id="g"), 0, []),
+    "of another topic": (lookup(-1, topic="u"), 0, []),
+    "reads without a commit": (reads(), 7_000, ["Group g reads, but never committed an offset"]),
+    "reads for a short time": (reads(), 3_000, []),
+    "reads again without offsets": (reads(again=True), 0, ["Group g reads, but never committed an offset"]),
+    "reads and commits": (reads(commits=True), 7_000, []),
+}
 
 
-@pytest.mark.parametrize(("make", "after_ms", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "after_ms", "titles"), CASES.values(), ids=CASES)
 def test_groups(make: Make, after_ms: float, titles: list[str]) -> None:
     assert [one.title for one in found(find, make, after_ms=after_ms)] == titles

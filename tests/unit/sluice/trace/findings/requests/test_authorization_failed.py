@@ -14,30 +14,27 @@ def failed(api: str, code: int, *, group_id: str = "", rule_id: str = "") -> Mak
     )
 
 
-CASES = [
-    ("a topic", failed("Produce", 29), "authorization-failed", "User:ANONYMOUS is not authorized for Produce orders"),
-    (
-        "a group",
+CASES = {
+    "a topic": (failed("Produce", 29), "authorization-failed", "User:ANONYMOUS is not authorized for Produce orders"),
+    "a group": (
         failed("JoinGroup", 30, group_id="g"),
         "authorization-failed",
         "User:ANONYMOUS is not authorized for JoinGroup g",
     ),
-    (
-        "by a rule",
+    "by a rule": (
         failed("Produce", 29, rule_id="r"),
         "authorization-failed",
         "User:ANONYMOUS is not authorized for Produce orders, by fault rule r",
     ),
-    (
-        "SASL",
+    "SASL": (
         failed("SaslAuthenticate", 58),
         "authentication-failed",
         "Client app failed to authenticate: SASL_AUTHENTICATION_FAILED",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("make", "kind", "title"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "kind", "title"), CASES.values(), ids=CASES)
 def test_failures(make: Make, kind: str, title: str) -> None:
     (one,) = found(find, make)
     assert (one.id, one.title) == (kind, title)

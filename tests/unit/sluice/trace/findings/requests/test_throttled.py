@@ -18,20 +18,19 @@ def throttles(*ms: int, entity: str = "", key: str = "producer_byte_rate") -> Ma
     return make
 
 
-CASES = [
-    ("long", throttles(700, 800), "warning", "2 times, for up to 800 ms"),
-    ("short", throttles(20), "info", "Throttled once"),
-    (
-        "by the quota of the client id",
+CASES = {
+    "long": (throttles(700, 800), "warning", "2 times, for up to 800 ms"),
+    "short": (throttles(20), "info", "Throttled once"),
+    "by the quota of the client id": (
         throttles(20, entity="client-id=app"),
         "info",
         "producer_byte_rate=1000 of client-id=app",
     ),
-    ("by the default quota", throttles(20, entity="client-id=<default>"), "info", "producer_byte_rate=1000"),
-]
+    "by the default quota": (throttles(20, entity="client-id=<default>"), "info", "producer_byte_rate=1000"),
+}
 
 
-@pytest.mark.parametrize(("make", "severity", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "severity", "text"), CASES.values(), ids=CASES)
 def test_throttles(make: Make, severity: str, text: str) -> None:
     (one,) = found(find, make)
     assert (one.severity, one.id) == (severity, "throttled")

@@ -30,24 +30,24 @@ def open_at_end(journal: Journal) -> None:
 
 ERROR = [("unanswered-request", "error")]
 WARNING = [("unanswered-request", "warning")]
-CASES = [
-    ("a timeout of the client", lost("Produce", 5_010), ERROR, "probably request.timeout.ms=5000"),
-    ("closed by the client early", lost("Produce", 120), ERROR, "120 ms after the request."),
-    ("closed by the broker", lost("Produce", 10, by_client=False), ERROR, "frame too large"),
-    ("by a fault rule", lost("Produce", 10, rule_id="r"), ERROR, "Fault rule r hit it."),
-    ("the client succeeded later", recovered, WARNING, ""),
-    ("a connection that is still open", open_at_end, ERROR, "still open at the end"),
-    ("a Fetch above its wait", lost("Fetch", 2_000, max_wait_ms=500), ERROR, ""),
-    ("a Fetch within its wait", lost("Fetch", 400, max_wait_ms=500), [], ""),
-    ("a Fetch within its wait, of a broker that stopped", lost("Fetch", 9, by_client=False, max_wait_ms=500), [], ""),
-    ("a Fetch hit by a rule", lost("Fetch", 400, rule_id="r", max_wait_ms=500), ERROR, ""),
-    ("a rebalance that just began", lost("JoinGroup", 3_000), [], ""),
-    ("a rebalance that hangs", lost("JoinGroup", 6_000), ERROR, ""),
-    ("answered", lambda journal: journal.request("Produce", 1, 2), [], ""),
-]
+CASES = {
+    "a timeout of the client": (lost("Produce", 5_010), ERROR, "probably request.timeout.ms=5000"),
+    "closed by the client early": (lost("Produce", 120), ERROR, "120 ms after the request."),
+    "closed by the broker": (lost("Produce", 10, by_client=False), ERROR, "frame too large"),
+    "by a fault rule": (lost("Produce", 10, rule_id="r"), ERROR, "Fault rule r hit it."),
+    "the client succeeded later": (recovered, WARNING, ""),
+    "a connection that is still open": (open_at_end, ERROR, "still open at the end"),
+    "a Fetch above its wait": (lost("Fetch", 2_000, max_wait_ms=500), ERROR, ""),
+    "a Fetch within its wait": (lost("Fetch", 400, max_wait_ms=500), [], ""),
+    "a Fetch within its wait, of a broker that stopped": (lost("Fetch", 9, by_client=False, max_wait_ms=500), [], ""),
+    "a Fetch hit by a rule": (lost("Fetch", 400, rule_id="r", max_wait_ms=500), ERROR, ""),
+    "a rebalance that just began": (lost("JoinGroup", 3_000), [], ""),
+    "a rebalance that hangs": (lost("JoinGroup", 6_000), ERROR, ""),
+    "answered": (lambda journal: journal.request("Produce", 1, 2), [], ""),
+}
 
 
-@pytest.mark.parametrize(("make", "expected", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "expected", "text"), CASES.values(), ids=CASES)
 def test_requests_without_response(make: Make, expected: list[tuple[str, str]], text: str) -> None:
     findings = found(find, make)
     assert kinds(findings) == expected

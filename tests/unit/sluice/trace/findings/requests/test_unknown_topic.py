@@ -20,19 +20,18 @@ def metadata(topic: str, *, errors: tuple[int, ...] = (UNKNOWN,), rule_id: str =
     return make
 
 
-CASES = [
-    (
-        "a typing mistake",
+CASES = {
+    "a typing mistake": (
         metadata("ordres", then="orders"),
         ["Topic ordres does not exist, but client app requests it"],
     ),
-    ("created meanwhile", metadata("orders", then="orders"), []),
-    ("by a fault rule", metadata("orders", rule_id="r"), []),
-    ("another error", metadata("orders", errors=(5,)), []),
-]
+    "created meanwhile": (metadata("orders", then="orders"), []),
+    "by a fault rule": (metadata("orders", rule_id="r"), []),
+    "another error": (metadata("orders", errors=(5,)), []),
+}
 
 
-@pytest.mark.parametrize(("make", "titles"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("make", "titles"), CASES.values(), ids=CASES)
 def test_unknown_topics(make: Make, titles: list[str]) -> None:
     findings = found(find, make)
     assert [one.title for one in findings] == titles
