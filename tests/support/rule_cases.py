@@ -1,6 +1,6 @@
 """Rules of lint as tables: a journal for which a rule fires, one of healthy use, and one without evidence."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import pytest
@@ -12,14 +12,13 @@ from .journals import Journal
 
 
 class RuleCase(NamedTuple):
-    """A rule and its journals.
+    """The journals of a rule.
 
     fires: several findings of the rule are equally good; the text of the first one has `says`
     healthy: the rule sees its subject, and nothing is wrong
     blind: the journal lacks what the rule needs, such as enough of its subject, or fields of an older version
     """
 
-    rule: str
     says: str
     fires: Callable[[], Journal]
     healthy: Callable[[], Journal]
@@ -32,13 +31,13 @@ def texts(rule: str, journal: Journal) -> list[str]:
     return [evidence.text for each in found for evidence in each.evidence]
 
 
-def rule_tests(cases: Sequence[RuleCase], *modules: str) -> tuple[Callable[..., None], Callable[[], None]]:
+def rule_tests(cases: Mapping[str, RuleCase], *modules: str) -> tuple[Callable[..., None], Callable[[], None]]:
     """Return a test of each case, and one that these modules of `sluice/lint/rules/` have no other rules."""
 
     @pytest.mark.parametrize("kind", ["fires", "healthy", "blind"])
-    @pytest.mark.parametrize("case", cases, ids=lambda case: case.rule)
-    def test_rule(case: RuleCase, kind: str) -> None:
-        found = texts(case.rule, getattr(case, kind)())
+    @pytest.mark.parametrize(("rule", "case"), cases.items(), ids=cases)
+    def test_rule(rule: str, case: RuleCase, kind: str) -> None:
+        found = texts(rule, getattr(case, kind)())
         if kind == "fires":
             assert found, "expected a finding"
             assert case.says in found[0], f"expected {case.says!r}, got {found[0]!r}"
@@ -47,7 +46,7 @@ def rule_tests(cases: Sequence[RuleCase], *modules: str) -> tuple[Callable[..., 
 
     def test_all_rules_have_a_case() -> None:
         rules = {rule.id for rule in all_rules().values() if rule.check.__module__.split(".")[-1] in modules}
-        assert {case.rule for case in cases} == rules, f"expected cases of all rules in {modules}"
+        assert {*cases} == rules, f"expected cases of all rules in {modules}"
 
     return test_rule, test_all_rules_have_a_case
 

@@ -73,62 +73,56 @@ def logins(count: int, *, errors: Sequence[int] = (ErrorCode.SASL_AUTHENTICATION
     return made
 
 
-CASES = [
-    RuleCase(
-        "no-client-id",
+CASES = {
+    "no-client-id": RuleCase(
         "1 requests with librdkafka's default client id",
         lambda: named("rdkafka"),
         lambda: named("shop"),
         lambda: closed_connections([50], client_id=""),
     ),
-    RuleCase(
-        "connection-per-message",
+    "connection-per-message": RuleCase(
         "30 of 30 connections were closed by the client within 10 s",
         lambda: short_lived(30, 1),
         lambda: short_lived(30, 5),
         lambda: short_lived(29, 1),
     ),
-    RuleCase(
-        "reconnects-without-growing-waits",
+    "reconnects-without-growing-waits": RuleCase(
         "waits about 50 ms each time before it connects again (8 waits)",
         lambda: refused_versions(CONSTANT),
         lambda: refused_versions(GROWING),
         lambda: answered_versions(CONSTANT),
     ),
-    RuleCase(
-        "idle-connections",
+    "idle-connections": RuleCase(
         "59 of 60 open connections from 10.0.0.1 to broker 1 had no request in the last 60 s",
         lambda: idle(60, until_ms=70_000),
         lambda: idle(60, until_ms=70_000, used=True),
         lambda: idle(60, until_ms=50_000),
     ),
-    RuleCase(
-        "ended-versions",
+    "ended-versions": RuleCase(
         "requests in versions below those of Kafka 4.0: Produce 2",
         lambda: versioned("Produce", 2),
         lambda: versioned("Produce", 3),
         lambda: versioned("ApiVersions", 0),
     ),
-    RuleCase(
-        "logins-refused",
+    "logins-refused": RuleCase(
         "5 logins failed within 0.4 s",
         lambda: logins(5),
         lambda: logins(5, errors=()),
         lambda: logins(4),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "connections")
 
 
-@pytest.mark.parametrize(
-    "client_id",
-    [
-        *("", "rdkafka", "sarama", "kgo", "kafkajs", "aiokafka-producer-2", "aiokafka-0.14.0", "producer-1"),
-        *("adminclient-3", "kafka-python-producer-1", "kafka-python-3.0.12"),
-    ],
-)
+LIBRARY_DEFAULTS = [
+    *("", "rdkafka", "sarama", "kgo", "kafkajs", "aiokafka-producer-2", "aiokafka-0.14.0", "producer-1"),
+    *("adminclient-3", "kafka-python-producer-1", "kafka-python-3.0.12"),
+]
+
+
+@pytest.mark.parametrize("client_id", LIBRARY_DEFAULTS)
 def test_defaults_of_libraries_are_no_client_ids(client_id: str) -> None:
     assert texts("no-client-id", named(client_id))
 

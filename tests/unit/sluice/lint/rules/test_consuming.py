@@ -163,81 +163,69 @@ def joins(group_ids: Iterable[str], *, fields: bool = True) -> Journal:
 
 UUIDS = [f"test-{number}e6b1c2d-1111-4222-8333-0123456789ab" for number in range(6)]
 
-CASES = [
-    RuleCase(
-        "fetches-without-wait",
+CASES = {
+    "fetches-without-wait": RuleCase(
         "with a wait of 0 ms",
         partial(idle, step_ms=20, max_wait_ms=0),
         partial(idle, step_ms=500),
         partial(idle, step_ms=20, max_wait_ms=0, fields=0),
     ),
-    RuleCase(
-        "fetches-cut",
+    "fetches-cut": RuleCase(
         "the limit is 1,000 bytes",
         partial(reads, 10, 1000, partition_max_bytes=1000),
         partial(reads, 10, 1000, nbytes=1_000_000),  # a backlog with the default limit
         partial(reads, 10, 100, partition_max_bytes=1000),
     ),
-    RuleCase(
-        "tiny-fetches",
+    "tiny-fetches": RuleCase(
         "1,000 responses",
         partial(tiny, step_ms=5, count=1000),
         partial(tiny, step_ms=20, count=1000),
         partial(tiny, step_ms=5, count=1000, fields=0),
     ),
-    RuleCase(
-        "offset-out-of-range",
+    "offset-out-of-range": RuleCase(
         "OFFSET_OUT_OF_RANGE: 1",
         out_of_range,
         partial(out_of_range, errors=[]),
         partial(out_of_range, rule_id="fault-1"),
     ),
-    RuleCase(
-        "lag-grows",
+    "lag-grows": RuleCase(
         "grew from 100 to 6,000 records in 36 s",
         partial(lags, [100, 1000, 2000, 3000, 4000, 5000, 6000]),
         partial(lags, [6000, 5000, 6000, 5000, 4000, 5000, 6000]),
         partial(lags, [100, 2000, 6000]),
     ),
-    RuleCase(
-        "commit-per-record",
+    "commit-per-record": RuleCase(
         "50 within",
         partial(commits, range(101)),
         partial(commits, range(101), step_ms=1000),
         partial(commits, range(40)),
     ),
-    RuleCase(
-        "rare-commits",
+    "rare-commits": RuleCase(
         "5,000 records of t-0 in 40 s",
         partial(reads_then_commits, 40, 5000),
         partial(reads_then_commits, 40, 5000, commits_each=True),
         partial(reads_then_commits, 40, 5000, fields=0),
     ),
-    RuleCase(
-        "commit-ahead",
+    "commit-ahead": RuleCase(
         "committed offset 500 of t-0, but two fetches later the client had not fetched beyond 220",
         partial(commits_ahead, 500),
         partial(commits_ahead, 150),
         partial(commits_ahead, 500, fetches_after=1),
     ),
-    RuleCase(
-        "commit-goes-back", "again: 1", goes_back, partial(commits, range(20)), partial(goes_back, fetches=False)
-    ),
-    RuleCase(
-        "commits-rejected",
+    "commit-goes-back": RuleCase("again: 1", goes_back, partial(commits, range(20)), partial(goes_back, fetches=False)),
+    "commits-rejected": RuleCase(
         "UNKNOWN_MEMBER_ID: 1, with ILLEGAL_GENERATION: 1",
         partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION]),
         partial(rejected, [ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS]),
         partial(rejected, [ErrorCode.UNKNOWN_MEMBER_ID] * 2, rule_id="fault-1"),
     ),
-    RuleCase(
-        "group-per-run",
+    "group-per-run": RuleCase(
         "6 groups with generated names",
         partial(joins, UUIDS),
         partial(joins, ["orders", "orders-v2", "orders-2024", "returns", "audit", "audit-1"]),
         partial(joins, UUIDS, fields=False),
     ),
-]  # fmt: skip
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "consuming")

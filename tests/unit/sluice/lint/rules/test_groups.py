@@ -211,106 +211,92 @@ def stops(count: int, *, leaving: int = 0, until_ms: int = 11_000, instance: str
     return group.journal
 
 
-CASES = [
-    RuleCase(
-        "heartbeat-interval",
+CASES = {
+    "heartbeat-interval": RuleCase(
         "with a session timeout of 6,000 ms",
         partial(beats, 3000, session_ms=6000),
         partial(beats, 3000, session_ms=10_000),
         partial(beats, 3000, session_ms=6000, count=3),
     ),
-    RuleCase(
-        "session-timeout-short",
+    "session-timeout-short": RuleCase(
         "client app has a session timeout of 2,000 ms",
         partial(joins, session_ms=2000),
         partial(joins, session_ms=6000),
         partial(joins, session_ms=2000, errors=[ErrorCode.INVALID_SESSION_TIMEOUT]),
     ),
-    RuleCase(
-        "session-timeout-rejected",
+    "session-timeout-rejected": RuleCase(
         "client app requested 100 ms",
         partial(joins, session_ms=100, errors=[ErrorCode.INVALID_SESSION_TIMEOUT]),
         joins,
         partial(joins, session_ms=100, errors=[ErrorCode.INVALID_SESSION_TIMEOUT], rule_id="fault-1"),
     ),
-    RuleCase(
-        "session-expired",
+    "session-expired": RuleCase(
         "sent no heartbeat for 12 s, with a session timeout of 10 s",
         partial(silent_then_removed, 12_000),
         partial(silent_then_removed, 9000, code=ErrorCode.REBALANCE_IN_PROGRESS),
         partial(silent_then_removed, 12_000, rule_id="fault-1"),
     ),
-    RuleCase(
-        "poll-too-late",
+    "poll-too-late": RuleCase(
         "client app left 30 s after it had joined, and joined again 1 s later",
         partial(leaves_and_joins, 30_001),
         partial(leaves_and_joins, 5000),
         partial(leaves_and_joins, 30_001, connection=6),
     ),
-    RuleCase(
-        "poll-near-limit",
+    "poll-near-limit": RuleCase(
         "joined 20 s after it was requested to, with a rebalance timeout of 30 s",
         partial(rebalances_after, 20_000),
         partial(rebalances_after, 3000),
         partial(rebalances_after, 20_000, told=False),
     ),
-    RuleCase(
-        "rebalance-loop",
+    "rebalance-loop": RuleCase(
         "7 rebalances within 5 minutes",
         partial(leaves_and_joins, 31_000, times=7),
         partial(members_come_and_go, 10),
         partial(leaves_and_joins, 31_000, times=4),
     ),
-    RuleCase(
-        "instance-id-twice",
+    "instance-id-twice": RuleCase(
         "Heartbeat of instance pod-1 on connection 5 failed; connection 6 has the id",
         instance_is_fenced,
         partial(instance_is_fenced, fenced=False),
         partial(instance_is_fenced, rule_id="fault-1"),
     ),
-    RuleCase(
-        "static-member-expires",
+    "static-member-expires": RuleCase(
         "instance pod-1 returned after 15 s, with a session timeout of 10 s",
         partial(static_member_returns, 15_000),
         partial(static_member_returns, 8000),
         partial(static_member_returns, 15_000, others=False),
     ),
-    RuleCase(
-        "eager-rebalances",
+    "eager-rebalances": RuleCase(
         "5 rebalances of up to 3 members with the assignor range",
         partial(rebalancing_group, 5),
         partial(rebalancing_group, 5, protocol="cooperative-sticky"),
         partial(rebalancing_group, 4),
     ),
-    RuleCase(
-        "assignors-differ",
+    "assignors-differ": RuleCase(
         "client app supports roundrobin; the group uses another one",
         partial(joins, errors=[ErrorCode.INCONSISTENT_GROUP_PROTOCOL], protocol="roundrobin"),
         joins,
         partial(joins, errors=[ErrorCode.INCONSISTENT_GROUP_PROTOCOL], rule_id="fault-1"),
     ),
-    RuleCase(
-        "idle-members",
+    "idle-members": RuleCase(
         "1 of 2 members have no partition of 1, such as client app on connection 11",
         partial(assignment, ["t-0"], []),
         partial(assignment, ["t-0"], ["t-1"]),
         partial(assignment, ["t-0"], [], lasting_ms=1000),
     ),
-    RuleCase(
-        "uneven-assignment",
+    "uneven-assignment": RuleCase(
         "client app has 3 partitions of 3 topics, client app has 0",
         partial(assignment, ["a-0", "b-0", "c-0"], []),
         partial(assignment, ["a-0", "b-0"], ["a-1", "b-1"]),
         partial(assignment, ["a-0", "b-0", "c-0"], [], lasting_ms=1000),
     ),
-    RuleCase(
-        "closed-without-leaving",
+    "closed-without-leaving": RuleCase(
         "the session timeout of 2 members passed without a LeaveGroup: client app after 10 s",
         partial(stops, 2),
         partial(stops, 0, leaving=2),
         partial(stops, 2, until_ms=5000),
     ),
-]  # fmt: skip
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "groups", "sessions")

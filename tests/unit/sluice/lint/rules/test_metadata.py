@@ -35,29 +35,26 @@ def appears(after_ms: float, *, allowed: bool = True, created: bool = False) -> 
 
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
 
-CASES = [
-    RuleCase(
-        "metadata-storm",
+CASES = {
+    "metadata-storm": RuleCase(
         "150 Metadata requests, of the repeated ones on a connection 100 within 0.99 s",
         lambda: requests(150, 10),
         lambda: requests(150, 100),
         lambda: requests(150, 10, connections=75),
     ),
-    RuleCase(
-        "unknown-topic",
+    "unknown-topic": RuleCase(
         "10 requests for topic t failed with UNKNOWN_TOPIC_OR_PARTITION within 0.9 s",
         lambda: requests(10, 100, errors=UNKNOWN),
         lambda: requests(10, 100),
         lambda: requests(9, 100, errors=UNKNOWN),
     ),
-    RuleCase(
-        "auto-created-topic",
+    "auto-created-topic": RuleCase(
         "the topic was unknown to a Metadata request that allows auto creation, and existed shortly after that",
         lambda: appears(100),
         lambda: appears(100, created=True),
         lambda: appears(7000),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "metadata")

@@ -157,106 +157,92 @@ def spread(sizes: dict[int, int], count: int = 40) -> Journal:
     return made
 
 
-CASES = [
-    RuleCase(
-        "acks-zero",
+CASES = {
+    "acks-zero": RuleCase(
         "5 of 5 Produce requests have acks=0",
         lambda: sends(every(10, 5), sent=NONE),
         lambda: sends(every(10, 5)),
         lambda: sends(every(10, 5), sent=NONE, fields=False),
     ),
-    RuleCase(
-        "acks-below-all",
+    "acks-below-all": RuleCase(
         "5 of 5 Produce requests have acks=1",
         lambda: sends(every(10, 5), sent=LEADER),
         lambda: sends(every(10, 5)),
         lambda: sends(every(10, 5), sent=LEADER, fields=False),
     ),
-    RuleCase(
-        "reordering-possible",
+    "reordering-possible": RuleCase(
         "4 of 5 Produce requests without a producer id were sent while another one",
         lambda: sends(every(1, 5), lasting_ms=1.5),
         lambda: sends(every(1, 5), lasting_ms=1.5, sequences=True),
         lambda: sends(every(1, 5), lasting_ms=0.5),
     ),
-    RuleCase(
-        "reordered-by-retry",
+    "reordered-by-retry": RuleCase(
         "1 batches were appended after later records",
         lambda: retried(later=True),
         lambda: retried(later=False),
         lambda: sends(every(1, 5), errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER]),
     ),
-    RuleCase(
-        "one-record-per-batch",
+    "one-record-per-batch": RuleCase(
         "500 of 500 Produce requests have one record, 400 within 0.8 s",
         lambda: sends(every(2, 500), records=1, nbytes=80),
         lambda: sends(every(2, 500), records=5, nbytes=5000),
         lambda: sends(every(6, 500), records=1, nbytes=80),
     ),
-    RuleCase(
-        "small-batches",
+    "small-batches": RuleCase(
         "500 of 500 Produce requests have batches of several records below 1 KiB",
         lambda: sends(every(2, 500), records=3, nbytes=200),
         lambda: sends(every(2, 500), records=3, nbytes=16000),
         lambda: sends(every(6, 500), records=3, nbytes=200),
     ),
-    RuleCase(
-        "no-compression",
+    "no-compression": RuleCase(
         "16 of 16 MB are not compressed, in batches of 16,000 bytes",
         lambda: sends(every(10, 1000), nbytes=16000),
         lambda: sends(every(10, 1000), nbytes=16000, compression="lz4"),
         lambda: sends(every(10, 100), nbytes=16000),
     ),
-    RuleCase(
-        "producer-per-message",
+    "producer-per-message": RuleCase(
         "20 InitProducerId requests for 20 Produce requests, 20 within 1.9 s",
         lambda: producers(20, 1),
         lambda: producers(20, 5),
         lambda: producers(19, 1),
     ),
-    RuleCase(
-        "records-too-large",
+    "records-too-large": RuleCase(
         "3 of 3 Produce requests were refused with MESSAGE_TOO_LARGE",
         lambda: sends(every(10, 3), errors=[ErrorCode.MESSAGE_TOO_LARGE]),
         lambda: sends(every(10, 3)),
         lambda: sends(every(10, 2), errors=[ErrorCode.MESSAGE_TOO_LARGE]),
     ),
-    RuleCase(
-        "clock-ahead",
+    "clock-ahead": RuleCase(
         "the timestamps of 30 records in 3 batches are up to 60 s ahead",
         lambda: sends(every(10, 3), ahead_ms=60_000),
         lambda: sends(every(10, 3), ahead_ms=-3_600_000),
         lambda: sends(every(10, 3), ahead_ms=60_000, fields=False),
     ),
-    RuleCase(
-        "request-timeout-too-short",
+    "request-timeout-too-short": RuleCase(
         "2 Produce requests were given up, such as one after 999 ms although the broker was to wait 30,000 ms",
         lambda: abandoned(1000, 30_000),
         lambda: abandoned(1000, 1_000),
         lambda: sends(every(10, 5)),
     ),
-    RuleCase(
-        "delivery-timeout-too-short",
+    "delivery-timeout-too-short": RuleCase(
         "2 batches were sent once, had no response in time, and were not sent again",
         lambda: abandoned(1000, 30_000, again=False, until_ms=12_000),
         lambda: late_response(500),
         lambda: abandoned(1000, 30_000, again=False, until_ms=8_000),
     ),
-    RuleCase(
-        "retries-disabled",
+    "retries-disabled": RuleCase(
         "2 batches failed with a retriable error (REQUEST_TIMED_OUT) and were not sent again",
         lambda: given_up(until_ms=9000),
         lambda: given_up(until_ms=9000, again=True),
         lambda: given_up(until_ms=9000, hashes=False),
     ),
-    RuleCase(
-        "hot-partition",
+    "hot-partition": RuleCase(
         "partition 1 has 87% of the 4.6 MB produced to 4 partitions",
         lambda: spread({0: 5000, 1: 100_000, 2: 5000, 3: 5000}),
         lambda: spread({0: 25_000, 1: 30_000, 2: 25_000, 3: 25_000}),
         lambda: spread({1: 100_000}, 100),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "producing", "batching")

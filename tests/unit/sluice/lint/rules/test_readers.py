@@ -64,29 +64,26 @@ def reads_in_a_group(
     return made
 
 
-CASES = [
-    RuleCase(
-        "read-uncommitted",
+CASES = {
+    "read-uncommitted": RuleCase(
         "1 responses with records to readers with read_uncommitted (reader); 1 transactional batches",
         reads_transactions,
         partial(reads_transactions, isolation=1),
         partial(reads_transactions, fields=False),
     ),
-    RuleCase(
-        "partition-without-reader",
+    "partition-without-reader": RuleCase(
         "partitions without a reader: 1, 2; records produced to them while 1 others were read: 420",
         partial(reads_partitions, [0]),
         partial(reads_partitions, [0, 1, 2]),
         partial(reads_partitions, [0], seconds=5),
     ),
-    RuleCase(
-        "group-without-commits",
+    "group-without-commits": RuleCase(
         "group g committed no offset in 19 s",
         reads_in_a_group,
         partial(reads_in_a_group, commits=True),
         partial(reads_in_a_group, seconds=10),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "topics")

@@ -44,39 +44,42 @@ def in_a_row(count: int, waits_ms: Sequence[float]) -> Journal:
     return made
 
 
-CASES = [
-    RuleCase(
-        "retries-without-growing-waits",
+CASES = {
+    "retries-without-growing-waits": RuleCase(
         "waits about 100 ms each time before it retries Produce (8 waits)",
         lambda: failed_batch(CONSTANT),
         lambda: failed_batch(GROWING),
         lambda: in_a_row(8, CONSTANT),
     ),
-    RuleCase(
-        "retry-storm",
+    "retry-storm": RuleCase(
         "250 failed retries of batches, 200 within 0.8 s",
         lambda: failed_batch((3,) * 250),
         lambda: failed_batch(GROWING * 3),
         lambda: in_a_row(250, (3,) * 250),
     ),
-    RuleCase(
-        "refused-again",
+    "refused-again": RuleCase(
         "5 CreateTopics requests for topic t failed with INVALID_REPLICATION_FACTOR within 0.404 s",
         lambda: failing("CreateTopics", (100,) * 4, ErrorCode.INVALID_REPLICATION_FACTOR),
         lambda: failing("CreateTopics", (100,) * 4, ErrorCode.TOPIC_ALREADY_EXISTS),
         lambda: failing("CreateTopics", (100,) * 3, ErrorCode.INVALID_REPLICATION_FACTOR),
     ),
-    RuleCase(
-        "unauthorized",
+    "unauthorized": RuleCase(
         "5 requests were not authorized: Fetch for topic t, within 0.404 s",
         lambda: failing("Fetch", (100,) * 4, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         lambda: failing("Fetch", (100,) * 4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         lambda: failing("Fetch", (100,) * 3, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "retrying")
+
+
+CONTENTS = {
+    "records differ, so the same one is a retry": (["a", "b"], 1),
+    "all records are equal": (["x", "x"], 0),
+    "nothing is known about other records": ([], 0),
+}
 
 
 class TestWaits:
@@ -118,14 +121,7 @@ class TestWaits:
     def test_in_two_streaks_do_not_make_one(self) -> None:
         assert texts(self.RULE, failed_batch((100, 200, 30_000, 100, 200, 30_000, 100, 200))) == []
 
-    @pytest.mark.parametrize(
-        ("contents", "count"),
-        [
-            pytest.param(["a", "b"], 1, id="records differ, so the same one is a retry"),
-            pytest.param(["x", "x"], 0, id="all records are equal"),
-            pytest.param([], 0, id="nothing is known about other records"),
-        ],
-    )
+    @pytest.mark.parametrize(("contents", "count"), CONTENTS.values(), ids=CONTENTS)
     def test_of_batches_with_new_timestamps_are_recognized_by_content(self, contents: list[str], count: int) -> None:
         assert len(texts(self.RULE, restamped(CONSTANT, contents))) == count
         assert len(texts("retry-storm", restamped((3,) * 250, contents))) == count

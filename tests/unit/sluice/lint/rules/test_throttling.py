@@ -26,22 +26,20 @@ def busy(throttle_ms: int, seconds: int) -> Journal:
     return made
 
 
-CASES = [
-    RuleCase(
-        "throttle-ignored",
+CASES = {
+    "throttle-ignored": RuleCase(
         "4 requests were sent before the throttle time was over, after 4 of 4 responses with one",
         lambda: throttled(200),
         lambda: throttled(THROTTLE_MS),
         lambda: throttled(100),
     ),
-    RuleCase(
-        "mostly-throttled",
+    "mostly-throttled": RuleCase(
         "a connection was throttled for 12.0 of 20.0 s",
         lambda: busy(600, 20),
         lambda: busy(400, 20),
         lambda: busy(600, 8),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "throttling")

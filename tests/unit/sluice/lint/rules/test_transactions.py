@@ -104,50 +104,44 @@ def disconnects(*, ends: bool = False, by_client: bool = True, returns: bool = F
 
 FENCED = [ErrorCode.INVALID_PRODUCER_EPOCH]
 
-CASES = [
-    RuleCase(
-        "one-record-transactions",
+CASES = {
+    "one-record-transactions": RuleCase(
         "30 of 30 transactions have at most one record",
         partial(transactions, 1),
         partial(transactions, 10),
         partial(transactions, 1, known=False),
     ),
-    RuleCase(
-        "transaction-near-timeout",
+    "transaction-near-timeout": RuleCase(
         "at least 80% of their timeout: 1, the longest 90%",
         partial(lasts, 9000),
         partial(lasts, 5000),
         partial(lasts, 9000, init=False),
     ),
-    RuleCase(
-        "transaction-timed-out",
+    "transaction-timed-out": RuleCase(
         "after the timeout of their transaction: 1",
         partial(lasts, 15_000, errors=FENCED),
         partial(lasts, 5000),
         partial(lasts, 15_000, errors=FENCED, rule_id="fault-1"),
     ),
-    RuleCase(
-        "transaction-timeout-rejected",
+    "transaction-timeout-rejected": RuleCase(
         "INVALID_TRANSACTION_TIMEOUT for 7,200,000 ms",
         inits,
         partial(inits, errors=[]),
         partial(inits, rule_id="fault-1"),
     ),
-    RuleCase(
-        "transactional-id-shared",
+    "transactional-id-shared": RuleCase(
         "producers were fenced 3 times",
         partial(fenced, 3),
         partial(fenced, 0),
         partial(fenced, 3, rule_id="fault-1"),
     ),
-    RuleCase(
-        "transaction-left-open",
+    "transaction-left-open": RuleCase(
         "when their producer disconnected: 1, such as of tx",
         disconnects,
         partial(disconnects, ends=True),
         partial(disconnects, by_client=False),
     ),
-]
+}
 
 
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "transactions")
