@@ -13,7 +13,7 @@ from tests.clients.aiokafka_driver import (
     GROUP,
     admin_of,
     fence,
-    finished,
+    in_loop,
     oversize,
     produce,
     read,
@@ -28,55 +28,49 @@ from tests.clients.login import of_python
 from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
 
 
-def topics(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
+async def topics(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
 
-            async def create() -> int:
-                response = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
-                return int(response.topic_errors[0][1])
+        async def create() -> int:
+            response = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
+            return int(response.topic_errors[0][1])
 
-            async def delete() -> int:
-                return int((await admin.delete_topics([given.topic])).topic_error_codes[0][1])
+        async def delete() -> int:
+            return int((await admin.delete_topics([given.topic])).topic_error_codes[0][1])
 
-            async def listed() -> bool:
-                return given.topic in await admin.list_topics()
+        async def listed() -> bool:
+            return given.topic in await admin.list_topics()
 
-            return [
-                {"created": await create()},
-                {"created again": await create()},
-                {"listed": await until_true(listed, True)},
-                {"partitions": len((await admin.describe_topics([given.topic]))[0]["partitions"])},
-                {"deleted": await delete()},
-                {"listed": await until_true(listed, False)},
-                {"deleted again": await delete()},
-            ]
-
-    return finished(main())
+        return [
+            {"created": await create()},
+            {"created again": await create()},
+            {"listed": await until_true(listed, True)},
+            {"partitions": len((await admin.describe_topics([given.topic]))[0]["partitions"])},
+            {"deleted": await delete()},
+            {"listed": await until_true(listed, False)},
+            {"deleted again": await delete()},
+        ]
 
 
-def create_partitions(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
+async def create_partitions(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
 
-            async def grow() -> int:
-                try:
-                    await admin.create_partitions({given.topic: NewPartitions(given.partitions)})
-                except InvalidPartitionsError as error:
-                    return int(error.errno)
-                return 0
+        async def grow() -> int:
+            try:
+                await admin.create_partitions({given.topic: NewPartitions(given.partitions)})
+            except InvalidPartitionsError as error:
+                return int(error.errno)
+            return 0
 
-            async def count() -> int:
-                return len((await admin.describe_topics([given.topic]))[0]["partitions"])
+        async def count() -> int:
+            return len((await admin.describe_topics([given.topic]))[0]["partitions"])
 
-            async def grown() -> bool:
-                return await count() == given.partitions
+        async def grown() -> bool:
+            return await count() == given.partitions
 
-            error = await grow()
-            await until_true(grown, True)
-            return [{"error": error}, {"partitions": await count()}, {"error": await grow()}]
-
-    return finished(main())
+        error = await grow()
+        await until_true(grown, True)
+        return [{"error": error}, {"partitions": await count()}, {"error": await grow()}]
 
 
 async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
@@ -85,64 +79,47 @@ async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: st
     return {key: values[key] for key in keys}
 
 
-def topic_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            return [await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms", "cleanup.policy")]
-
-    return finished(main())
+async def topic_configs(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
+        return [await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms", "cleanup.policy")]
 
 
-def broker_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            node_id = (await admin.describe_cluster())["brokers"][0]["node_id"]
-            return [await configs(admin, ConfigResourceType.BROKER, str(node_id), "message.max.bytes")]
-
-    return finished(main())
+async def broker_configs(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
+        node_id = (await admin.describe_cluster())["brokers"][0]["node_id"]
+        return [await configs(admin, ConfigResourceType.BROKER, str(node_id), "message.max.bytes")]
 
 
-def alter_configs(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, given.topic, {"retention.ms": "5000"})])
+async def alter_configs(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
+        await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, given.topic, {"retention.ms": "5000"})])
 
-            async def described() -> Step:
-                return await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms")
+        async def described() -> Step:
+            return await configs(admin, ConfigResourceType.TOPIC, given.topic, "retention.ms")
 
-            async def altered() -> bool:
-                return (await described())["retention.ms"] == "5000"
+        async def altered() -> bool:
+            return (await described())["retention.ms"] == "5000"
 
-            await until_true(altered, True)
-            return [await described()]
-
-    return finished(main())
+        await until_true(altered, True)
+        return [await described()]
 
 
-def delete_records(bootstrap: str, given: Given) -> list[Step]:
+async def delete_records(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
-
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
-            low = await admin.delete_records({partition: RecordsToDelete(given.count)})
-            earliest = await consumer.beginning_offsets([partition])
-            return [{"low_watermark": low[partition]}, {"earliest": earliest[partition]}]
-
-    return finished(main())
+    async with admin_of(bootstrap) as admin, AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
+        low = await admin.delete_records({partition: RecordsToDelete(given.count)})
+        earliest = await consumer.beginning_offsets([partition])
+        return [{"low_watermark": low[partition]}, {"earliest": earliest[partition]}]
 
 
-def list_offsets(bootstrap: str, given: Given) -> list[Step]:
+async def list_offsets(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
-
-    async def main() -> list[Step]:
-        async with AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
-            earliest = await consumer.beginning_offsets([partition])
-            latest = await consumer.end_offsets([partition])
-            found = await consumer.offsets_for_times({partition: given.count})
-            step: Step = {"earliest": earliest[partition], "latest": latest[partition]}
-            return [step | {"by_timestamp": found[partition].offset}]
-
-    return finished(main())
+    async with AIOKafkaConsumer(**of_python(bootstrap)) as consumer:
+        earliest = await consumer.beginning_offsets([partition])
+        latest = await consumer.end_offsets([partition])
+        found = await consumer.offsets_for_times({partition: given.count})
+        step: Step = {"earliest": earliest[partition], "latest": latest[partition]}
+        return [step | {"by_timestamp": found[partition].offset}]
 
 
 @asynccontextmanager
@@ -154,56 +131,44 @@ async def live_group(bootstrap: str, given: Given) -> AsyncIterator[AIOKafkaCons
         yield consumer
 
 
-def list_groups(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
-            return [{"listed": (given.group, "consumer") in await admin.list_consumer_groups()}]
-
-    return finished(main())
+async def list_groups(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        return [{"listed": (given.group, "consumer") in await admin.list_consumer_groups()}]
 
 
-def describe_group(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
+async def describe_group(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
 
-            async def described() -> Step:
-                (response,) = await admin.describe_consumer_groups([given.group])
-                _, _, state, _, _, members, *_ = response.groups[0]
-                return {"state": state, "members": len(members)}
+        async def described() -> Step:
+            (response,) = await admin.describe_consumer_groups([given.group])
+            _, _, state, _, _, members, *_ = response.groups[0]
+            return {"state": state, "members": len(members)}
 
-            async with live_group(bootstrap, given):
-                live = await described()
-            return [live, await described()]
-
-    return finished(main())
+        async with live_group(bootstrap, given):
+            live = await described()
+        return [live, await described()]
 
 
-def list_group_offsets(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
-            offsets = await admin.list_consumer_group_offsets(given.group)
-            return [{"offset": offsets[TopicPartition(given.topic, 0)].offset}]
-
-    return finished(main())
+async def list_group_offsets(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin, live_group(bootstrap, given):
+        offsets = await admin.list_consumer_group_offsets(given.group)
+        return [{"offset": offsets[TopicPartition(given.topic, 0)].offset}]
 
 
-def cluster(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with admin_of(bootstrap) as admin:
-            response = await admin.describe_cluster()
-            nodes = [node["node_id"] for node in response["brokers"]]
-            controller = response["controller_id"] in nodes
-            return [{"nodes": len(nodes), "controller": controller, "id": bool(response["cluster_id"])}]
-
-    return finished(main())
+async def cluster(bootstrap: str, given: Given) -> list[Step]:
+    async with admin_of(bootstrap) as admin:
+        response = await admin.describe_cluster()
+        nodes = [node["node_id"] for node in response["brokers"]]
+        controller = response["controller_id"] in nodes
+        return [{"nodes": len(nodes), "controller": controller, "id": bool(response["cluster_id"])}]
 
 
 AIOKAFKA = InProcess(
     "aiokafka",
     lambda: version("aiokafka"),
-    verbs(produce, read, oversize, transactions, fence, transactional_offsets, resume, topics, create_partitions)
-    | verbs(topic_configs, broker_configs, alter_configs, delete_records, list_offsets, list_groups, describe_group)
-    | verbs(list_group_offsets, cluster)
+    verbs(*map(in_loop, (produce, read, oversize, transactions, fence, transactional_offsets, resume)))
+    | verbs(*map(in_loop, (topics, create_partitions, topic_configs, broker_configs, alter_configs, delete_records)))
+    | verbs(*map(in_loop, (list_offsets, list_groups, describe_group, list_group_offsets, cluster)))
     | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)},
     {
         **WITHOUT_SHARE_CONSUMER,

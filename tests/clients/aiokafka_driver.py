@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from functools import wraps
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
@@ -10,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 
-from tests.clients.driver import TIMEOUT_S, Given, Member, Round, Row, Step
+from tests.clients.driver import TIMEOUT_S, Given, Member, Round, Row, Step, Verb
 from tests.clients.login import of_python
 
 # Members notice a rebalance early.
@@ -22,9 +23,14 @@ GROUP = {
 }
 
 
-def finished(main: Coroutine[Any, Any, list[Step]]) -> list[Step]:
-    """Return the steps of `main`, within the time limit."""
-    return asyncio.run(asyncio.wait_for(main, TIMEOUT_S))
+def in_loop(verb: Callable[[str, Given], Coroutine[Any, Any, list[Step]]]) -> Verb:
+    """Return a verb that runs a coroutine function within the time limit."""
+
+    @wraps(verb)
+    def run(bootstrap: str, given: Given) -> list[Step]:
+        return asyncio.run(asyncio.wait_for(verb(bootstrap, given), TIMEOUT_S))
+
+    return run
 
 
 async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
@@ -38,43 +44,34 @@ async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitio
     await asyncio.gather(*sent)
 
 
-def produce(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        producer = AIOKafkaProducer(
-            **of_python(bootstrap),
-            acks="all" if given.acks == "all" else int(given.acks),
-            compression_type=None if given.compression == "none" else given.compression,
-            enable_idempotence=given.idempotent,
-        )
-        async with producer:
-            await send(producer, given.topic, given.rows, given.partitions)
-        return [{"sent": len(given.rows)}]
-
-    return finished(main())
+async def produce(bootstrap: str, given: Given) -> list[Step]:
+    producer = AIOKafkaProducer(
+        **of_python(bootstrap),
+        acks="all" if given.acks == "all" else int(given.acks),
+        compression_type=None if given.compression == "none" else given.compression,
+        enable_idempotence=given.idempotent,
+    )
+    async with producer:
+        await send(producer, given.topic, given.rows, given.partitions)
+    return [{"sent": len(given.rows)}]
 
 
-def read(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with AIOKafkaConsumer(**of_python(bootstrap), isolation_level=given.isolation) as consumer:
-            partition = TopicPartition(given.topic, 0)
-            consumer.assign([partition])
-            await consumer.seek_to_beginning(partition)
-            records = [await consumer.getone() for _ in range(given.count)]
-        return [{"rows": [Row(one.key, one.value, list(one.headers), one.timestamp) for one in records]}]
-
-    return finished(main())
+async def read(bootstrap: str, given: Given) -> list[Step]:
+    async with AIOKafkaConsumer(**of_python(bootstrap), isolation_level=given.isolation) as consumer:
+        partition = TopicPartition(given.topic, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_beginning(partition)
+        records = [await consumer.getone() for _ in range(given.count)]
+    return [{"rows": [Row(one.key, one.value, list(one.headers), one.timestamp) for one in records]}]
 
 
-def oversize(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        async with AIOKafkaProducer(**of_python(bootstrap)) as producer:
-            try:
-                await producer.send_and_wait(given.topic, bytes(given.size), partition=0)
-            except MessageSizeTooLargeError as error:
-                return [{"error": error.errno}]
-        return [{"error": 0}]
-
-    return finished(main())
+async def oversize(bootstrap: str, given: Given) -> list[Step]:
+    async with AIOKafkaProducer(**of_python(bootstrap)) as producer:
+        try:
+            await producer.send_and_wait(given.topic, bytes(given.size), partition=0)
+        except MessageSizeTooLargeError as error:
+            return [{"error": error.errno}]
+    return [{"error": 0}]
 
 
 @asynccontextmanager
@@ -103,65 +100,55 @@ async def end(producer: AIOKafkaProducer, one: Round) -> None:
     await (producer.commit_transaction() if one.end == "commit" else producer.abort_transaction())
 
 
-def transactions(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        steps: list[Step] = []
-        producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
-        async with producer:
-            for one in given.rounds:
-                await producer.begin_transaction()
-                await send(producer, given.topic, one.rows)
-                await end(producer, one)
-                steps.append({"end": one.end})
-        return steps
-
-    return finished(main())
+async def transactions(bootstrap: str, given: Given) -> list[Step]:
+    steps: list[Step] = []
+    producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
+    async with producer:
+        for one in given.rounds:
+            await producer.begin_transaction()
+            await send(producer, given.topic, one.rows)
+            await end(producer, one)
+            steps.append({"end": one.end})
+    return steps
 
 
-def fence(bootstrap: str, given: Given) -> list[Step]:
-    async def main() -> list[Step]:
-        first = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
-        second = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
-        await first.start()
-        try:
-            await first.begin_transaction()
-            await first.send_and_wait(given.topic, b"first", partition=0)
-            async with second:
-                try:
-                    await first.commit_transaction()
-                except ProducerFenced:
-                    return [{"fenced": True}]
-            return [{"fenced": False}]
-        finally:
-            await first.stop()
-
-    return finished(main())
+async def fence(bootstrap: str, given: Given) -> list[Step]:
+    first = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
+    second = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
+    await first.start()
+    try:
+        await first.begin_transaction()
+        await first.send_and_wait(given.topic, b"first", partition=0)
+        async with second:
+            try:
+                await first.commit_transaction()
+            except ProducerFenced:
+                return [{"fenced": True}]
+        return [{"fenced": False}]
+    finally:
+        await first.stop()
 
 
-def transactional_offsets(bootstrap: str, given: Given) -> list[Step]:
+async def transactional_offsets(bootstrap: str, given: Given) -> list[Step]:
     partition = TopicPartition(given.topic, 0)
+    consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
+    producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
+    steps: list[Step] = []
+    async with admin_of(bootstrap) as admin, consumer, producer:
 
-    async def main() -> list[Step]:
-        consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
-        producer = AIOKafkaProducer(**of_python(bootstrap), transactional_id=given.transactional_id)
-        steps: list[Step] = []
-        async with admin_of(bootstrap) as admin, consumer, producer:
+        async def committed() -> bool:
+            offsets = await admin.list_consumer_group_offsets(given.group)
+            return partition in offsets and offsets[partition].offset == 3
 
-            async def committed() -> bool:
-                offsets = await admin.list_consumer_group_offsets(given.group)
-                return partition in offsets and offsets[partition].offset == 3
-
-            for ends, offset in (("commit", 3), ("abort", 6)):
-                await producer.begin_transaction()
-                for _ in range(3):
-                    record = await consumer.getone()
-                    await producer.send_and_wait(given.output, record.value, partition=0)
-                await producer.send_offsets_to_transaction({partition: offset}, given.group)
-                await end(producer, Round([], "commit" if ends == "commit" else "abort"))
-                steps.append({f"after_{ends}": 3 if await until_true(committed, True) else None})
-        return steps
-
-    return finished(main())
+        for ends, offset in (("commit", 3), ("abort", 6)):
+            await producer.begin_transaction()
+            for _ in range(3):
+                record = await consumer.getone()
+                await producer.send_and_wait(given.output, record.value, partition=0)
+            await producer.send_offsets_to_transaction({partition: offset}, given.group)
+            await end(producer, Round([], "commit" if ends == "commit" else "abort"))
+            steps.append({f"after_{ends}": 3 if await until_true(committed, True) else None})
+    return steps
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -223,7 +210,7 @@ def with_members(
     return verb
 
 
-def resume(bootstrap: str, given: Given) -> list[Step]:
+async def resume(bootstrap: str, given: Given) -> list[Step]:
     async def some() -> list[str]:
         consumer = AIOKafkaConsumer(given.topic, **of_python(bootstrap), group_id=given.group, **GROUP)
         async with consumer:
@@ -231,7 +218,4 @@ def resume(bootstrap: str, given: Given) -> list[Step]:
             await consumer.commit({TopicPartition(given.topic, 0): records[-1].offset + 1})
         return [record.value.decode() for record in records]
 
-    async def main() -> list[Step]:
-        return [{"first": await some()}, {"resumed": await some()}]
-
-    return finished(main())
+    return [{"first": await some()}, {"resumed": await some()}]
