@@ -1,14 +1,15 @@
 """sluice.Proxy in virtual time, in front of our own brokers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from copy import copy
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from sluice import Broker, ClusterError, ConfigError, Proxy, ProxyError, SluiceError, testing
+from sluice import Broker, ClusterError, ConfigError, Proxy, ProxyError, SluiceError
 from sluice.client.admin import AdminClient, ConfigResource, NewTopic, TopicPartition
 from sluice.client.admin.calls import least_loaded
 from sluice.client.admin.configs import Alteration, ResourceType
@@ -30,26 +31,16 @@ from sluice.proxy.upstream.cluster import UpstreamCluster
 BEFORE = "before"
 
 
-def in_front_of_a_broker(test: Callable[[Broker, Proxy], Awaitable[None]], *, protect: bool = False) -> Broker:
-    """Run a test with a broker that has a topic and a group, and a proxy; return the broker, which has stopped."""
-
-    async def run() -> Broker:
-        async with Broker(config={"group.initial.rebalance.delay.ms": 0}) as broker:
-            await broker.client().send(BEFORE, b"kept")
-            await join(broker.bootstrap, BEFORE, BEFORE)
-            async with Proxy(broker.bootstrap, protect_existing=protect) as proxy:
-                await test(broker, proxy)
-            await test_what_is_left(broker)
-            return broker
-
-    async def test_what_is_left(broker: Broker) -> None:
+@asynccontextmanager
+async def in_front_of_a_broker(*, protect: bool = False) -> AsyncIterator[tuple[Broker, Proxy]]:
+    """Run a broker that has a topic and a group, and a proxy; in the end, the broker has nothing else."""
+    async with Broker(config={"group.initial.rebalance.delay.ms": 0}) as broker:
+        await broker.client().send(BEFORE, b"kept")
+        await join(broker.bootstrap, BEFORE, BEFORE)
+        async with Proxy(broker.bootstrap, protect_existing=protect) as proxy:
+            yield broker, proxy
         async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
-            left.append((await topics_of(admin), sorted(await admin.list_groups())))
-
-    left: list[tuple[list[str], list[str]]] = []
-    broker = testing.run(run())
-    assert left == [([BEFORE], [BEFORE])]
-    return broker
+            assert (await topics_of(admin), sorted(await admin.list_groups())) == ([BEFORE], [BEFORE])
 
 
 async def topics_of(admin: AdminClient) -> list[str]:
@@ -66,8 +57,8 @@ async def join(bootstrap: str, group: str, topic: str, **config: str) -> None:
         await consumer.commit()
 
 
-def test_faults_journal_and_assertions_work_on_the_way_to_the_broker() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_faults_journal_and_assertions_work_on_the_way_to_the_broker() -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         fault = proxy.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=2)
         await proxy.client("shop").send("orders", b"one pizza")
         assert fault.hits == 2
@@ -78,18 +69,14 @@ def test_faults_journal_and_assertions_work_on_the_way_to_the_broker() -> None:
         (order,) = await broker.client().receive("orders")
         assert order.value == b"one pizza"
 
-    in_front_of_a_broker(test)
 
-
-def test_a_quota_is_enforced_by_the_proxy() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_quota_is_enforced_by_the_proxy() -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         with proxy.quota(client_id="shop", produce=1000):
             await proxy.client("shop").send("orders", b"x" * 20_000)
             await proxy.client("shop").send("orders", b"x")
         proxy.assert_throttled("shop")
         assert broker.quotas == []
-
-    in_front_of_a_broker(test)
 
 
 CREATORS = {
@@ -105,26 +92,22 @@ async def create(proxy: Proxy, topic: str) -> None:
 
 
 @pytest.mark.parametrize("make", CREATORS.values(), ids=CREATORS)
-def test_a_topic_is_deleted_that_was_made(make: Callable[[Proxy], Awaitable[object]]) -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_topic_is_deleted_that_was_made(make: Callable[[Proxy], Awaitable[object]]) -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         await make(proxy)
         async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
             assert await topics_of(admin) == [BEFORE, "made"]
 
-    in_front_of_a_broker(test)
 
-
-def test_a_topic_is_deleted_whose_creation_had_no_response() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_topic_is_deleted_whose_creation_had_no_response() -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         broker.faults.add(Close(when="after"), api="CreateTopics", times=1)
         with pytest.raises(TopicExistsException):  # the retry
             await create(proxy, "made")
 
-    in_front_of_a_broker(test)
 
-
-def test_internal_topics_of_a_streams_group_are_deleted() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_internal_topics_of_a_streams_group_are_deleted() -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         (request,) = JOINS["streams"]
         assert isinstance(request, StreamsGroupHeartbeatRequest)
         changelog = TopicInfo(name="made-counts-changelog", replication_factor=1)
@@ -135,21 +118,16 @@ def test_internal_topics_of_a_streams_group_are_deleted() -> None:
             while "made-counts-changelog" not in await topics_of(admin):  # noqa: ASYNC110  (the cluster has no event)
                 await asyncio.sleep(0.1)
 
-    in_front_of_a_broker(test)
 
-
-def test_topics_that_others_make_meanwhile_remain() -> None:
-    async def run() -> list[str]:
-        async with Broker() as broker:
-            async with Proxy(broker.bootstrap) as proxy:
-                await broker.client().send("theirs", b"x")
-                await proxy.client().receive("theirs")
-                async with AdminClient({"bootstrap.servers": proxy.bootstrap}) as admin:
-                    await admin.list_topics()
-            async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
-                return await topics_of(admin)
-
-    assert testing.run(run()) == ["theirs"]
+async def test_topics_that_others_make_meanwhile_remain() -> None:
+    async with Broker() as broker:
+        async with Proxy(broker.bootstrap) as proxy:
+            await broker.client().send("theirs", b"x")
+            await proxy.client().receive("theirs")
+            async with AdminClient({"bootstrap.servers": proxy.bootstrap}) as admin:
+                await admin.list_topics()
+        async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            assert await topics_of(admin) == ["theirs"]
 
 
 JOINS: dict[str, tuple[Message, ...]] = {
@@ -188,8 +166,8 @@ JOINS: dict[str, tuple[Message, ...]] = {
 
 
 @pytest.mark.parametrize("requests", JOINS.values(), ids=JOINS)
-def test_a_group_is_deleted_whose_member_has_not_left(requests: tuple[Message, ...]) -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_group_is_deleted_whose_member_has_not_left(requests: tuple[Message, ...]) -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         (request,) = requests
         response = await send(proxy, request)
         if isinstance(request, JoinGroupRequest):  # KIP-394
@@ -200,8 +178,6 @@ def test_a_group_is_deleted_whose_member_has_not_left(requests: tuple[Message, .
         async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
             assert sorted(await admin.list_groups()) == [BEFORE, "made"]
 
-    in_front_of_a_broker(test)
-
 
 async def send(proxy: Proxy, request: Message) -> Any:
     upstream = UpstreamCluster({"bootstrap.servers": proxy.bootstrap}, LoopClock(asyncio.get_running_loop()))
@@ -211,24 +187,19 @@ async def send(proxy: Proxy, request: Message) -> Any:
     return response
 
 
-def test_a_group_is_deleted_whose_members_have_left() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_group_is_deleted_whose_members_have_left() -> None:
+    async with in_front_of_a_broker() as (_, proxy):
         await proxy.client().send("orders", b"x")
         await join(proxy.bootstrap, "made", "orders")
 
-    in_front_of_a_broker(test)
+
+async def test_a_group_is_deleted_that_only_has_offsets() -> None:
+    async with in_front_of_a_broker() as (_, proxy), AdminClient({"bootstrap.servers": proxy.bootstrap}) as admin:
+        (await admin.alter_consumer_group_offsets("made", {TopicPartition(BEFORE, 0): OffsetAndMetadata(0)})).all()
 
 
-def test_a_group_is_deleted_that_only_has_offsets() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
-        async with AdminClient({"bootstrap.servers": proxy.bootstrap}) as admin:
-            (await admin.alter_consumer_group_offsets("made", {TopicPartition(BEFORE, 0): OffsetAndMetadata(0)})).all()
-
-    in_front_of_a_broker(test)
-
-
-def test_reset_deletes_what_was_made_and_keeps_the_address() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_reset_deletes_what_was_made_and_keeps_the_address() -> None:
+    async with in_front_of_a_broker() as (broker, proxy):
         bootstrap = proxy.bootstrap
         proxy.faults.add(Delay("1ms"), api="Produce")
         proxy.quota(client_id="shop", produce=1000)
@@ -240,8 +211,6 @@ def test_reset_deletes_what_was_made_and_keeps_the_address() -> None:
         assert (proxy.faults.list(), proxy.quotas) == ([], [])
         assert [event for event in proxy.journal.events() if isinstance(event, Request)] == []
         await proxy.client().send("orders", b"x")
-
-    in_front_of_a_broker(test)
 
 
 async def produce_to_it(proxy: Proxy) -> None:
@@ -288,28 +257,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("change", "error", "reason"), REFUSED.values(), ids=REFUSED)
-def test_a_change_of_what_existed_is_refused(
+async def test_a_change_of_what_existed_is_refused(
     change: Callable[[Proxy], Awaitable[object]], error: type[Exception], reason: str
 ) -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+    async with in_front_of_a_broker(protect=True) as (_, proxy):
         with pytest.raises(error):
             await change(proxy)
         assert proxy.refused == [f"{reason} existed before the test"]
         (kept,) = await proxy.client().receive(BEFORE)  # reading is no change
         assert kept.value == b"kept"
 
-    in_front_of_a_broker(test, protect=True)
 
-
-def test_without_acks_a_refused_record_is_dropped() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_without_acks_a_refused_record_is_dropped() -> None:
+    async with in_front_of_a_broker(protect=True) as (broker, proxy):
         async with Producer({"bootstrap.servers": proxy.bootstrap, "acks": "0"}) as producer:
             await producer.send(BEFORE, b"x")
             await producer.flush()
             await proxy.wait_for(lambda: proxy.refused)
         assert [record.value for record in await broker.client().receive(BEFORE)] == [b"kept"]
-
-    in_front_of_a_broker(test, protect=True)
 
 
 async def partition_of(proxy: Proxy) -> None:
@@ -324,31 +289,25 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Proxy], Awaitable[None]], str]] = {
 
 
 @pytest.mark.parametrize(("act", "reason"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_what_needs_a_broker_of_sluice_is_refused(act: Callable[[Proxy], Awaitable[None]], reason: str) -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_what_needs_a_broker_of_sluice_is_refused(act: Callable[[Proxy], Awaitable[None]], reason: str) -> None:
+    async with in_front_of_a_broker() as (_, proxy):
         with pytest.raises(ProxyError, match=reason):
             await act(proxy)
 
-    in_front_of_a_broker(test)
 
-
-def test_a_topic_that_exists_cannot_be_created() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_topic_that_exists_cannot_be_created() -> None:
+    async with in_front_of_a_broker() as (_, proxy):
         with pytest.raises(ClusterError, match=f"topic {BEFORE}: "):
             await proxy.cluster.create_topic(BEFORE)
 
-    in_front_of_a_broker(test)
 
-
-def test_a_stopped_listener_refuses_clients_until_it_starts() -> None:
-    async def test(broker: Broker, proxy: Proxy) -> None:
+async def test_a_stopped_listener_refuses_clients_until_it_starts() -> None:
+    async with in_front_of_a_broker() as (_, proxy):
         await proxy.cluster.stop(1, controlled=False)
         with pytest.raises(SluiceError):
             await proxy.client().send("orders", b"x", timeout_s=1)
         await proxy.cluster.start(1)
         await proxy.client().send("orders", b"x")
-
-    in_front_of_a_broker(test)
 
 
 def test_a_property_of_brokers_is_refused() -> None:
@@ -356,14 +315,11 @@ def test_a_property_of_brokers_is_refused() -> None:
         Proxy("127.0.0.1:9092", config={"num.partitions": 3})
 
 
-def test_an_upstream_that_does_not_respond_is_named() -> None:
-    async def run() -> None:
-        async with Proxy("127.0.0.1:9092"):
-            pass
-
+async def test_an_upstream_that_does_not_respond_is_named() -> None:
     expected = r"^upstream 127\.0\.0\.1:9092: expected a Kafka broker, got no response within 10\.0 s$"
     with pytest.raises(SluiceError, match=expected):
-        testing.run(run())
+        async with Proxy("127.0.0.1:9092"):
+            pass
 
 
 def test_it_is_available_only_within_its_block() -> None:

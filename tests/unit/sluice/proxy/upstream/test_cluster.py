@@ -17,25 +17,19 @@ from tests.support.wire import frame
 
 
 @pytest.mark.parametrize("brokers", [[(-1, PORT)], [(number, PORT) for number in range(1001)]])
-def test_an_upstream_names_up_to_1000_brokers(brokers: list[tuple[int, int]]) -> None:
-    async def main() -> None:
-        await NamedUpstream(brokers).listen()
-        upstream = UpstreamCluster(OPTIONS, LoopClock(asyncio.get_running_loop()))
-        with pytest.raises(KafkaException, match="expected 1 to 1000 brokers, got"):
-            await upstream.refresh()
-        assert upstream.brokers == {}
-        await upstream.close()
-
-    testing.run(main())
+async def test_an_upstream_names_up_to_1000_brokers(brokers: list[tuple[int, int]]) -> None:
+    await NamedUpstream(brokers).listen()
+    upstream = UpstreamCluster(OPTIONS, LoopClock(asyncio.get_running_loop()))
+    with pytest.raises(KafkaException, match="expected 1 to 1000 brokers, got"):
+        await upstream.refresh()
+    assert upstream.brokers == {}
+    await upstream.close()
 
 
-def test_a_negative_node_id_is_no_broker() -> None:
-    async def main() -> None:
-        await NamedUpstream([(-1, PORT), (4, PORT)]).listen()
-        async with proxy() as opened:
-            assert [*opened.servers] == [4]
-
-    testing.run(main())
+async def test_a_negative_node_id_is_no_broker() -> None:
+    await NamedUpstream([(-1, PORT), (4, PORT)]).listen()
+    async with proxy() as opened:
+        assert [*opened.servers] == [4]
 
 
 def test_a_broker_that_does_not_respond_is_served_like_another(caplog: pytest.LogCaptureFixture) -> None:

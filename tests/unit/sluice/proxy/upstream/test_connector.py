@@ -77,32 +77,29 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
-def test_the_port_of_a_lost_broker_is_closed_until_it_answers(outage: Outage) -> None:
-    async def main() -> None:
-        upstream = NamedUpstream([*BROKERS.items()])
-        await upstream.listen(*BROKERS.values(), MOVED)
-        if outage.is_at_start:
+async def test_the_port_of_a_lost_broker_is_closed_until_it_answers(outage: Outage) -> None:
+    upstream = NamedUpstream([*BROKERS.items()])
+    await upstream.listen(*BROKERS.values(), MOVED)
+    if outage.is_at_start:
+        kill(*outage.lost)
+    async with proxy() as opened:
+        if not outage.is_at_start:
+            assert await attempts(opened) == dict.fromkeys(BROKERS, "answered")
             kill(*outage.lost)
-        async with proxy() as opened:
-            if not outage.is_at_start:
-                assert await attempts(opened) == dict.fromkeys(BROKERS, "answered")
-                kill(*outage.lost)
-                found = await attempts(opened)
-                assert {found[node_id] for node_id in outage.lost} == {"closed"}
-            others = dict.fromkeys(BROKERS, "answered")
-            during = others | dict.fromkeys(outage.lost, "refused")
-            until_s = time.monotonic() + OUTAGE_S
-            while time.monotonic() < until_s:
-                assert await attempts(opened) == during
-                await asyncio.sleep(1)
-            assert [opened.upstream_state(node_id).is_reachable for node_id in BROKERS] == [
-                node_id not in outage.lost for node_id in BROKERS
-            ]
-            outage.heal(upstream)
-            await asyncio.sleep(RECOVERS_WITHIN_S)
-            assert await attempts(opened) == others
-
-    testing.run(main())
+            found = await attempts(opened)
+            assert {found[node_id] for node_id in outage.lost} == {"closed"}
+        others = dict.fromkeys(BROKERS, "answered")
+        during = others | dict.fromkeys(outage.lost, "refused")
+        until_s = time.monotonic() + OUTAGE_S
+        while time.monotonic() < until_s:
+            assert await attempts(opened) == during
+            await asyncio.sleep(1)
+        assert [opened.upstream_state(node_id).is_reachable for node_id in BROKERS] == [
+            node_id not in outage.lost for node_id in BROKERS
+        ]
+        outage.heal(upstream)
+        await asyncio.sleep(RECOVERS_WITHIN_S)
+        assert await attempts(opened) == others
 
 
 def test_a_lost_broker_is_probed_with_a_growing_backoff() -> None:
@@ -151,39 +148,33 @@ def test_a_removed_broker_is_probed_ever_more_rarely_until_it_is_listed_again() 
     assert 0.8 * 60 <= waits[-1] <= 60 + 0.001
 
 
-def test_a_broker_of_the_proxy_that_starts_again_stays_closed() -> None:
-    async def main() -> None:
-        upstream = NamedUpstream([*BROKERS.items()])
-        await upstream.listen(*BROKERS.values())
-        async with proxy() as opened:
-            kill(2)
-            await attempts(opened)
-            opened.stop_broker(2)
-            await opened.start_broker(2)
-            assert await attempt(opened, 2) == "refused"
-            opened.stop_broker(2)
-            restart(2)
-            await asyncio.sleep(RECOVERS_WITHIN_S)
-            assert await attempt(opened, 2) == "refused"
-            await opened.start_broker(2)
-            assert await attempt(opened, 2) == "answered"
-
-    testing.run(main())
+async def test_a_broker_of_the_proxy_that_starts_again_stays_closed() -> None:
+    upstream = NamedUpstream([*BROKERS.items()])
+    await upstream.listen(*BROKERS.values())
+    async with proxy() as opened:
+        kill(2)
+        await attempts(opened)
+        opened.stop_broker(2)
+        await opened.start_broker(2)
+        assert await attempt(opened, 2) == "refused"
+        opened.stop_broker(2)
+        restart(2)
+        await asyncio.sleep(RECOVERS_WITHIN_S)
+        assert await attempt(opened, 2) == "refused"
+        await opened.start_broker(2)
+        assert await attempt(opened, 2) == "answered"
 
 
-def test_a_rule_that_refuses_connections_outlasts_the_outage() -> None:
-    async def main() -> None:
-        upstream = NamedUpstream([*BROKERS.items()])
-        await upstream.listen(*BROKERS.values())
-        async with proxy() as opened:
-            kill(2)
-            assert await attempt(opened, 2) == "closed"
-            rule = opened.faults.add({"action": "refuse-connections", "broker": 2})
-            restart(2)
-            await asyncio.sleep(RECOVERS_WITHIN_S)
-            assert await attempt(opened, 2) == "refused"
-            rule.remove()
-            await asyncio.sleep(0)
-            assert await attempt(opened, 2) == "answered"
-
-    testing.run(main())
+async def test_a_rule_that_refuses_connections_outlasts_the_outage() -> None:
+    upstream = NamedUpstream([*BROKERS.items()])
+    await upstream.listen(*BROKERS.values())
+    async with proxy() as opened:
+        kill(2)
+        assert await attempt(opened, 2) == "closed"
+        rule = opened.faults.add({"action": "refuse-connections", "broker": 2})
+        restart(2)
+        await asyncio.sleep(RECOVERS_WITHIN_S)
+        assert await attempt(opened, 2) == "refused"
+        rule.remove()
+        await asyncio.sleep(0)
+        assert await attempt(opened, 2) == "answered"
