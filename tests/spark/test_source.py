@@ -38,50 +38,45 @@ def offsets(broker: SyncBroker) -> None:
         produce(broker.bootstrap, "offsets", [value], partition=partition, timestamp_ms=timestamp_ms)
 
 
+SUBSCRIPTIONS = {
+    "by name": ({"subscribe": "sub-a,other"}, ["a", "c"]),
+    "by a pattern": ({"subscribePattern": "sub-.*"}, ["a", "b"]),
+    "by partition": ({"assign": '{"sub-a":[0],"sub-b":[0,1]}'}, ["b"]),
+}
+
+
 class TestTopics:
     @pytest.mark.usefixtures("topics")
-    @pytest.mark.parametrize(
-        ("options", "expected"),
-        [
-            pytest.param({"subscribe": "sub-a,other"}, ["a", "c"], id="by name"),
-            pytest.param({"subscribePattern": "sub-.*"}, ["a", "b"], id="by a pattern"),
-            pytest.param({"assign": '{"sub-a":[0],"sub-b":[0,1]}'}, ["b"], id="by partition"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "expected"), SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
     def test_are_found(
         self, options: dict[str, str], expected: list[str], spark: SparkSession, broker: SyncBroker
     ) -> None:
         assert values(read(spark, broker, options)) == expected
 
 
+BOUNDS = {
+    "all": ({"startingOffsets": "earliest", "endingOffsets": "latest"}, ["early", "late", "other"]),
+    "by offset; -2 is the start, -1 the end": (
+        {"startingOffsets": '{"offsets":{"0":1,"1":-2}}', "endingOffsets": '{"offsets":{"0":-1,"1":0}}'},
+        ["late"],
+    ),
+    "by one timestamp; the end without later records": (
+        {"startingTimestamp": str(LATE_MS - 1), "startingOffsetsByTimestampStrategy": "latest"},
+        ["late"],
+    ),
+    "by timestamp per partition": (
+        {
+            "startingOffsetsByTimestamp": json.dumps({"offsets": {"0": EARLY_MS, "1": EARLY_MS}}),
+            "endingOffsetsByTimestamp": json.dumps({"offsets": {"0": LATE_MS, "1": EARLY_MS}}),
+        },
+        ["early"],
+    ),
+}
+
+
 class TestOffsets:
     @pytest.mark.usefixtures("offsets")
-    @pytest.mark.parametrize(
-        ("options", "expected"),
-        [
-            pytest.param(
-                {"startingOffsets": "earliest", "endingOffsets": "latest"}, ["early", "late", "other"], id="all"
-            ),
-            pytest.param(
-                {"startingOffsets": '{"offsets":{"0":1,"1":-2}}', "endingOffsets": '{"offsets":{"0":-1,"1":0}}'},
-                ["late"],
-                id="by offset; -2 is the start, -1 the end",
-            ),
-            pytest.param(
-                {"startingTimestamp": str(LATE_MS - 1), "startingOffsetsByTimestampStrategy": "latest"},
-                ["late"],
-                id="by one timestamp; the end without later records",
-            ),
-            pytest.param(
-                {
-                    "startingOffsetsByTimestamp": json.dumps({"offsets": {"0": EARLY_MS, "1": EARLY_MS}}),
-                    "endingOffsetsByTimestamp": json.dumps({"offsets": {"0": LATE_MS, "1": EARLY_MS}}),
-                },
-                ["early"],
-                id="by timestamp per partition",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "expected"), BOUNDS.values(), ids=BOUNDS)
     def test_bound_what_is_read(
         self, options: dict[str, str], expected: list[str], spark: SparkSession, broker: SyncBroker
     ) -> None:

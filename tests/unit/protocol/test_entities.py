@@ -158,22 +158,22 @@ def test_request_for_all_topics(request_: Message, version: int, expected: bool)
     assert all_topics_selector(api_of(type(request_)).key)(request_, version) == expected
 
 
-@pytest.mark.parametrize(
-    ("api", "expected"),
-    [
-        ("Produce", {TOPIC_NAME, PARTITION, TRANSACTIONAL_ID}),
-        ("Metadata", {TOPIC_NAME, PARTITION}),
-        ("DescribeTopicPartitions", {TOPIC_NAME, PARTITION}),
-        ("CreateTopics", {TOPIC_NAME}),
-        ("DeleteTopics", {TOPIC_NAME}),
-        ("FindCoordinator", {GROUP_ID, TRANSACTIONAL_ID}),
-        ("TxnOffsetCommit", {TOPIC_NAME, PARTITION, GROUP_ID, TRANSACTIONAL_ID}),
-        ("ConsumerGroupHeartbeat", {TOPIC_NAME, PARTITION, GROUP_ID}),
-        ("LeaveGroup", {GROUP_ID}),
-        ("DescribeConfigs", set()),
-        ("ApiVersions", set()),
-    ],
-)
+DIFFERING_FIELDS = [
+    ("Produce", {TOPIC_NAME, PARTITION, TRANSACTIONAL_ID}),
+    ("Metadata", {TOPIC_NAME, PARTITION}),
+    ("DescribeTopicPartitions", {TOPIC_NAME, PARTITION}),
+    ("CreateTopics", {TOPIC_NAME}),
+    ("DeleteTopics", {TOPIC_NAME}),
+    ("FindCoordinator", {GROUP_ID, TRANSACTIONAL_ID}),
+    ("TxnOffsetCommit", {TOPIC_NAME, PARTITION, GROUP_ID, TRANSACTIONAL_ID}),
+    ("ConsumerGroupHeartbeat", {TOPIC_NAME, PARTITION, GROUP_ID}),
+    ("LeaveGroup", {GROUP_ID}),
+    ("DescribeConfigs", set()),
+    ("ApiVersions", set()),
+]
+
+
+@pytest.mark.parametrize(("api", "expected"), DIFFERING_FIELDS)
 def test_differing_fields_of_an_apis_requests(api: str, expected: set[str]) -> None:
     assert entities_of(KEYS[api]) == expected
 

@@ -52,35 +52,35 @@ def test_every_served_api_can_return_unknown_server_error_at_one_level(api: str)
     assert words.count("any") == 1
 
 
-@pytest.mark.parametrize(
-    ("api", "code", "level"),
-    [
-        ("Produce", "NOT_LEADER_OR_FOLLOWER", "partition"),
-        ("Produce", "REQUEST_TIMED_OUT", "partition"),
-        ("Fetch", "OFFSET_OUT_OF_RANGE", "partition"),
-        ("Fetch", "FETCH_SESSION_ID_NOT_FOUND", "top"),
-        ("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", "topic"),
-        ("Metadata", "REPLICA_NOT_AVAILABLE", "partition"),
-        ("Metadata", "REBOOTSTRAP_REQUIRED", "top"),
-        ("OffsetFetch", "NOT_COORDINATOR", "group"),
-        ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", "partition"),
-        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", "item"),
-        ("JoinGroup", "MEMBER_ID_REQUIRED", "top"),
-        ("LeaveGroup", "NOT_COORDINATOR", "top"),
-        ("LeaveGroup", "UNKNOWN_MEMBER_ID", "item"),
-        ("DescribeGroups", "GROUP_ID_NOT_FOUND", "group"),
-        ("DescribeTransactions", "TRANSACTIONAL_ID_NOT_FOUND", "transaction"),
-        ("CreateTopics", "TOPIC_ALREADY_EXISTS", "topic"),
-        ("AddPartitionsToTxn", "OPERATION_NOT_ATTEMPTED", "partition"),
-        ("AddPartitionsToTxn", "CLUSTER_AUTHORIZATION_FAILED", "top"),
-        ("DescribeLogDirs", "KAFKA_STORAGE_ERROR", "item"),
-        ("ElectLeaders", "ELECTION_NOT_NEEDED", "partition"),
-        ("OffsetDelete", "NON_EMPTY_GROUP", "top"),
-        ("Produce", "MEMBER_ID_REQUIRED", None),
-        ("Heartbeat", "NOT_LEADER_OR_FOLLOWER", None),
-        ("DeleteAcls", "SECURITY_DISABLED", "item"),
-    ],
-)
+LEVELS = [
+    ("Produce", "NOT_LEADER_OR_FOLLOWER", "partition"),
+    ("Produce", "REQUEST_TIMED_OUT", "partition"),
+    ("Fetch", "OFFSET_OUT_OF_RANGE", "partition"),
+    ("Fetch", "FETCH_SESSION_ID_NOT_FOUND", "top"),
+    ("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", "topic"),
+    ("Metadata", "REPLICA_NOT_AVAILABLE", "partition"),
+    ("Metadata", "REBOOTSTRAP_REQUIRED", "top"),
+    ("OffsetFetch", "NOT_COORDINATOR", "group"),
+    ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", "partition"),
+    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", "item"),
+    ("JoinGroup", "MEMBER_ID_REQUIRED", "top"),
+    ("LeaveGroup", "NOT_COORDINATOR", "top"),
+    ("LeaveGroup", "UNKNOWN_MEMBER_ID", "item"),
+    ("DescribeGroups", "GROUP_ID_NOT_FOUND", "group"),
+    ("DescribeTransactions", "TRANSACTIONAL_ID_NOT_FOUND", "transaction"),
+    ("CreateTopics", "TOPIC_ALREADY_EXISTS", "topic"),
+    ("AddPartitionsToTxn", "OPERATION_NOT_ATTEMPTED", "partition"),
+    ("AddPartitionsToTxn", "CLUSTER_AUTHORIZATION_FAILED", "top"),
+    ("DescribeLogDirs", "KAFKA_STORAGE_ERROR", "item"),
+    ("ElectLeaders", "ELECTION_NOT_NEEDED", "partition"),
+    ("OffsetDelete", "NON_EMPTY_GROUP", "top"),
+    ("Produce", "MEMBER_ID_REQUIRED", None),
+    ("Heartbeat", "NOT_LEADER_OR_FOLLOWER", None),
+    ("DeleteAcls", "SECURITY_DISABLED", "item"),
+]
+
+
+@pytest.mark.parametrize(("api", "code", "level"), LEVELS)
 def test_code_has_kafkas_level(api: str, code: str, level: str | None) -> None:
     assert codes_of(KEYS[api]).get(ErrorCode[code]) == level
 

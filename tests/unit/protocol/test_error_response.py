@@ -141,20 +141,20 @@ def test_failed_metadata_partition_keeps_its_replicas_and_has_no_leader() -> Non
     assert (second.error_code, second.leader_id, second.replica_nodes) == (code, -1, [1])
 
 
-@pytest.mark.parametrize(
-    ("api", "version", "name", "stands_on"),
-    [
-        ("OffsetFetch", 8, "group", "group"),
-        ("OffsetFetch", 7, "group", "top"),
-        ("OffsetFetch", 1, "group", "partition"),
-        ("FindCoordinator", 3, "item", "top"),
-        ("LeaveGroup", 2, "item", "top"),
-        ("ElectLeaders", 0, "top", "partition"),
-        ("AddPartitionsToTxn", 3, "top", "partition"),
-        ("Fetch", 6, "top", None),
-        ("Metadata", 12, "top", None),
-    ],
-)
+FORMER_LEVELS = [
+    ("OffsetFetch", 8, "group", "group"),
+    ("OffsetFetch", 7, "group", "top"),
+    ("OffsetFetch", 1, "group", "partition"),
+    ("FindCoordinator", 3, "item", "top"),
+    ("LeaveGroup", 2, "item", "top"),
+    ("ElectLeaders", 0, "top", "partition"),
+    ("AddPartitionsToTxn", 3, "top", "partition"),
+    ("Fetch", 6, "top", None),
+    ("Metadata", 12, "top", None),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "name", "stands_on"), FORMER_LEVELS)
 def test_version_without_a_level_reports_errors_at_the_former_level(
     api: str, version: int, name: str, stands_on: str | None
 ) -> None:

@@ -4,16 +4,15 @@ import pytest
 
 from sluice.protocol.errors import ErrorCode
 
+CODES = [
+    (-1, "UNKNOWN_SERVER_ERROR", False),
+    (0, "NONE", False),
+    (3, "UNKNOWN_TOPIC_OR_PARTITION", True),
+    (35, "UNSUPPORTED_VERSION", False),
+]
 
-@pytest.mark.parametrize(
-    ("code", "name", "retriable"),
-    [
-        (-1, "UNKNOWN_SERVER_ERROR", False),
-        (0, "NONE", False),
-        (3, "UNKNOWN_TOPIC_OR_PARTITION", True),
-        (35, "UNSUPPORTED_VERSION", False),
-    ],
-)
+
+@pytest.mark.parametrize(("code", "name", "retriable"), CODES)
 def test_code_is_found_by_number(code: int, name: str, retriable: bool) -> None:
     error = ErrorCode(code)
     assert (error, error.name, error.retriable) == (code, name, retriable)

@@ -209,16 +209,16 @@ def test_watched_operation_needs_a_key(room: Room) -> None:
         room.purgatory.try_complete_else_watch(room.operation("it"), [])
 
 
+PURGES = {
+    "as many completed as the interval: all linger": (3, 3, 3),
+    "one more: all are purged": (3, 4, 0),
+    "and the count restarts": (3, 6, 2),
+    "an interval of 0: none lingers": (0, 1, 0),
+}
+
+
 class TestPurge:
-    @pytest.mark.parametrize(
-        ("interval", "completed", "watched"),
-        [
-            pytest.param(3, 3, 3, id="as many completed as the interval: all linger"),
-            pytest.param(3, 4, 0, id="one more: all are purged"),
-            pytest.param(3, 6, 2, id="and the count restarts"),
-            pytest.param(0, 1, 0, id="an interval of 0: none lingers"),
-        ],
-    )
+    @pytest.mark.parametrize(("interval", "completed", "watched"), PURGES.values(), ids=PURGES)
     def test_completed_operations_are_purged_above_the_interval(
         self, interval: int, completed: int, watched: int
     ) -> None:

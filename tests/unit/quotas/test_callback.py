@@ -186,16 +186,16 @@ def test_class_is_loaded_and_configured() -> None:
     assert callback.calls == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("path", "problem"),
-    [
-        ("nowhere.Tenants", "cannot load: ModuleNotFoundError: No module named 'nowhere'"),
-        ("Tenants", "cannot load: ValueError: Empty module name"),
-        (f"{HERE}.Nobody", f"cannot load: AttributeError: module '{HERE}' has no attribute 'Nobody'"),
-        (f"{HERE}.Broken", "cannot load: RuntimeError: no database"),
-        (f"{HERE}.Unfinished", "missing methods: update_cluster_metadata, close"),
-    ],
-)
+UNUSABLE = [
+    ("nowhere.Tenants", "cannot load: ModuleNotFoundError: No module named 'nowhere'"),
+    ("Tenants", "cannot load: ValueError: Empty module name"),
+    (f"{HERE}.Nobody", f"cannot load: AttributeError: module '{HERE}' has no attribute 'Nobody'"),
+    (f"{HERE}.Broken", "cannot load: RuntimeError: no database"),
+    (f"{HERE}.Unfinished", "missing methods: update_cluster_metadata, close"),
+]
+
+
+@pytest.mark.parametrize(("path", "problem"), UNUSABLE)
 def test_unusable_class_raises_config_error_with_one_line(path: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_callback(path, {})

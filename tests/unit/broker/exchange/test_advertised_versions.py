@@ -15,19 +15,19 @@ from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 API_VERSIONS, METADATA, PRODUCE, FETCH = 18, 3, 0, 1
 
 
-@pytest.mark.parametrize(
-    ("release", "produce_versions", "fetch_versions"),
-    [
-        (ALL, (0, 13), (0, 18)),
-        ("kafka-0.9", (0, 1), (0, 1)),
-        ("kafka-0.10.2", (0, 2), (0, 3)),
-        ("kafka-1.1", (0, 5), (0, 7)),
-        ("kafka-2.8", (0, 9), (0, 12)),
-        ("kafka-3.4", (0, 9), (0, 13)),
-        ("kafka-3.9", (0, 11), (0, 17)),
-        ("kafka-4.4", (0, 13), (4, 18)),
-    ],
-)
+RELEASE_VERSIONS = [
+    (ALL, (0, 13), (0, 18)),
+    ("kafka-0.9", (0, 1), (0, 1)),
+    ("kafka-0.10.2", (0, 2), (0, 3)),
+    ("kafka-1.1", (0, 5), (0, 7)),
+    ("kafka-2.8", (0, 9), (0, 12)),
+    ("kafka-3.4", (0, 9), (0, 13)),
+    ("kafka-3.9", (0, 11), (0, 17)),
+    ("kafka-4.4", (0, 13), (4, 18)),
+]
+
+
+@pytest.mark.parametrize(("release", "produce_versions", "fetch_versions"), RELEASE_VERSIONS)
 def test_each_release_advertises_its_own_versions(
     release: str, produce_versions: tuple[int, int], fetch_versions: tuple[int, int]
 ) -> None:

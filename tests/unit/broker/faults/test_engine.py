@@ -164,10 +164,10 @@ def test_api_versions_error_falls_back_to_version_0(client: Client, broker: Virt
     assert client.call(ApiVersionsRequest(), 0).error_code == 0
 
 
-@pytest.mark.parametrize(
-    ("api", "code"),
-    [("SaslHandshake", "UNSUPPORTED_SASL_MECHANISM"), ("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED")],
-)
+LOGIN_ERRORS = [("SaslHandshake", "UNSUPPORTED_SASL_MECHANISM"), ("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED")]
+
+
+@pytest.mark.parametrize(("api", "code"), LOGIN_ERRORS)
 def test_failed_authentication_closes_the_connection(api: str, code: str) -> None:
     broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=100")
     add(broker, Rule(Error(code), api=api))

@@ -51,10 +51,10 @@ def test_batch_above_the_size_limit_is_read_only_if_one_batch_is_required(offset
     assert segments.size_available(offset, 5, 24, False) == 0
 
 
-@pytest.mark.parametrize(
-    ("offset", "up_to_offset", "at_most", "size"),
-    [(0, 24, 1000, 60), (0, 24, 15, 15), (4, 24, 1000, 40), (22, 24, 99, 10)],
-)
+MAXIMA = [(0, 24, 1000, 60), (0, 24, 15, 15), (4, 24, 1000, 40), (22, 24, 99, 10)]
+
+
+@pytest.mark.parametrize(("offset", "up_to_offset", "at_most", "size"), MAXIMA)
 def test_bytes_between_stops_at_the_maximum(offset: int, up_to_offset: int, at_most: int, size: int) -> None:
     assert three_segments().bytes_between(offset, up_to_offset, at_most) == size
 

@@ -210,35 +210,35 @@ def test_connection_limit_of_a_listener_can_be_altered() -> None:
     assert answered_ms(connect(broker, 2)) == [0, 0], "connections that wait are admitted first"
 
 
-@pytest.mark.parametrize(
-    ("configs", "message"),
-    [
-        ({"listener.name.plaintext.max.connections": "0"}, "Invalid listener.name.plaintext.max.connections 0"),
-        (
-            {"listener.name.plaintext.max.connections.per.ip": "1"},
-            "Cannot update these configs at default cluster level",
-        ),
-        ({"max.connections": "0"}, "Invalid max.connections 0"),
-        ({"max.connection.creation.rate": "0"}, "Invalid max.connection.creation.rate 0"),
-        ({"max.connections": "x"}, "Invalid value x for configuration max.connections: Not a number of type INT"),
-        ({"max.connections.per.ip.overrides": "a"}, "Error parsing configuration property"),
-    ],
-)
+INVALID_CONFIGS = [
+    ({"listener.name.plaintext.max.connections": "0"}, "Invalid listener.name.plaintext.max.connections 0"),
+    (
+        {"listener.name.plaintext.max.connections.per.ip": "1"},
+        "Cannot update these configs at default cluster level",
+    ),
+    ({"max.connections": "0"}, "Invalid max.connections 0"),
+    ({"max.connection.creation.rate": "0"}, "Invalid max.connection.creation.rate 0"),
+    ({"max.connections": "x"}, "Invalid value x for configuration max.connections: Not a number of type INT"),
+    ({"max.connections.per.ip.overrides": "a"}, "Error parsing configuration property"),
+]
+
+
+@pytest.mark.parametrize(("configs", "message"), INVALID_CONFIGS)
 def test_invalid_dynamic_config_is_rejected(broker: VirtualBroker, configs: dict[str, str], message: str) -> None:
     rejection = broker.broker.configs.replace(BROKER, "", configs, validate_only=False)
     assert rejection is not None
     assert message in (rejection.message or "")
 
 
-@pytest.mark.parametrize(
-    ("property_", "message"),
-    [
-        ("max.connections.per.ip=0", "max.connections.per.ip: expected at least 1, unless max.connections.per.ip.over"),
-        ("max.connections.per.ip.overrides=:5", "expected HOST:COUNT"),
-        ("max.connections.per.ip.overrides=::1:-1", "expected HOST:COUNT"),
-        ("max.connections=-1", "max.connections: expected an integer"),
-    ],
-)
+INVALID_LIMITS = [
+    ("max.connections.per.ip=0", "max.connections.per.ip: expected at least 1, unless max.connections.per.ip.over"),
+    ("max.connections.per.ip.overrides=:5", "expected HOST:COUNT"),
+    ("max.connections.per.ip.overrides=::1:-1", "expected HOST:COUNT"),
+    ("max.connections=-1", "max.connections: expected an integer"),
+]
+
+
+@pytest.mark.parametrize(("property_", "message"), INVALID_LIMITS)
 def test_invalid_limit_fails_the_start(property_: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         VirtualBroker(property_)

@@ -61,17 +61,17 @@ MUTED = [("ApiVersions", WORK_MS, 300)]
 HELD = [("ApiVersions", WORK_MS + 300, 300)]
 
 
-@pytest.mark.parametrize(
-    ("profile", "version", "expected"),
-    [
-        ("kafka-4.4", 1, MUTED),
-        ("kafka-2.0", 3, MUTED),
-        ("by-version", 2, MUTED),
-        ("by-version", 1, HELD),
-        ("kip-13", 3, HELD),
-        ("kafka-1.1", 3, HELD),
-    ],
-)
+MODES = [
+    ("kafka-4.4", 1, MUTED),
+    ("kafka-2.0", 3, MUTED),
+    ("by-version", 2, MUTED),
+    ("by-version", 1, HELD),
+    ("kip-13", 3, HELD),
+    ("kafka-1.1", 3, HELD),
+]
+
+
+@pytest.mark.parametrize(("profile", "version", "expected"), MODES)
 def test_request_above_the_request_quota_is_throttled_by_the_mode_of_the_profile(
     monkeypatch: pytest.MonkeyPatch, profile: str, version: int, expected: list[tuple[str, float, int]]
 ) -> None:

@@ -6,11 +6,10 @@ from click.testing import CliRunner
 
 from sluice.cli.main import cli
 
+SHELLS = [("bash", "_sluice_completion()"), ("zsh", "#compdef sluice"), ("fish", "function _sluice_completion;")]
 
-@pytest.mark.parametrize(
-    ("shell", "begins"),
-    [("bash", "_sluice_completion()"), ("zsh", "#compdef sluice"), ("fish", "function _sluice_completion;")],
-)
+
+@pytest.mark.parametrize(("shell", "begins"), SHELLS)
 def test_each_shell_has_a_script(shell: str, begins: str) -> None:
     result = CliRunner().invoke(cli, ["completion", shell])
     assert result.exit_code == 0

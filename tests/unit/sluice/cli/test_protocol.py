@@ -11,15 +11,15 @@ from tests.support.command_lines import usage_error
 FAST, GENERAL = ["decode_single", "encode_single"], ["decode", "encode"]
 
 
-@pytest.mark.parametrize(
-    ("name", "messages", "functions"),
-    [
-        ("Metadata", ["MetadataRequest", "MetadataResponse"], GENERAL),
-        ("ProduceRequest", ["ProduceRequest"], [*FAST, *GENERAL]),
-        ("MetadataResponse", ["MetadataResponse"], GENERAL),
-        ("RequestHeader", ["RequestHeader"], GENERAL),
-    ],
-)
+GENERATED = [
+    ("Metadata", ["MetadataRequest", "MetadataResponse"], GENERAL),
+    ("ProduceRequest", ["ProduceRequest"], [*FAST, *GENERAL]),
+    ("MetadataResponse", ["MetadataResponse"], GENERAL),
+    ("RequestHeader", ["RequestHeader"], GENERAL),
+]
+
+
+@pytest.mark.parametrize(("name", "messages", "functions"), GENERATED)
 def test_generated_source_is_printed(name: str, messages: list[str], functions: list[str]) -> None:
     result = CliRunner().invoke(cli, ["protocol", "show", name, "1"])
     assert result.exit_code == 0, result.output

@@ -28,19 +28,19 @@ def test_every_default_is_valid(table: Table) -> None:
         assert row.default is None or row.kind.parse(row.default) is not None
 
 
-@pytest.mark.parametrize(
-    ("client", "name", "value"),
-    [
-        ("producer", "linger.ms", 5),
-        ("producer", "receive.buffer.bytes", 32768),
-        ("producer", "connections.max.idle.ms", 540_000),
-        ("consumer", "receive.buffer.bytes", 65536),
-        ("consumer", "max.poll.records", 500),
-        ("consumer", "isolation.level", "read_uncommitted"),
-        ("admin", "connections.max.idle.ms", 300_000),
-        ("admin", "default.api.timeout.ms", 60_000),
-    ],
-)
+DEFAULTS = [
+    ("producer", "linger.ms", 5),
+    ("producer", "receive.buffer.bytes", 32768),
+    ("producer", "connections.max.idle.ms", 540_000),
+    ("consumer", "receive.buffer.bytes", 65536),
+    ("consumer", "max.poll.records", 500),
+    ("consumer", "isolation.level", "read_uncommitted"),
+    ("admin", "connections.max.idle.ms", 300_000),
+    ("admin", "default.api.timeout.ms", 60_000),
+]
+
+
+@pytest.mark.parametrize(("client", "name", "value"), DEFAULTS)
 def test_defaults_are_kafkas(client: str, name: str, value: object) -> None:
     assert config(client).value(name) == value
 
@@ -58,46 +58,46 @@ def test_values_may_be_python_objects(given: Given, name: str, value: object) ->
     assert producer_config(SERVERS | dict(given)).value(name) == value
 
 
-@pytest.mark.parametrize(
-    ("client", "given", "line"),
-    [
-        ("producer", {"linger.ms": "soon"}, "linger.ms: expected an integer of at least 0, got soon"),
-        ("producer", {"linger_ms": "5"}, "linger_ms: no such property. Did you mean linger.ms?"),
-        ("producer", {"xyzzy": "5"}, "xyzzy: no such property"),
-        ("producer", {"client.id": "a\nb", "acks": "2\n"}, r"acks: expected one of all, -1, 0, 1, got '2\n'"),
-        ("producer", {"transactional.id": ""}, "transactional.id: expected text that is not empty, got ''"),
-        ("producer", {"transactional.id": "t", "acks": "1"}, "transactional.id requires enable.idempotence=true"),
-        ("producer", {"enable.idempotence": "true", "acks": "1"}, "enable.idempotence=true requires acks all, got 1"),
-        (
-            "producer",
-            {"max.in.flight.requests.per.connection": 6},
-            "enable.idempotence=true requires max.in.flight.requests.per.connection at most 5, got 6",
-        ),
-        (
-            "producer",
-            {"transaction.two.phase.commit.enable": True, "transaction.timeout.ms": 1},
-            "transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable=true",
-        ),
-        (
-            "producer",
-            {"delivery.timeout.ms": 30_004},
-            "delivery.timeout.ms: expected at least linger.ms + request.timeout.ms (30005), got 30004",
-        ),
-        ("consumer", {"enable.auto.commit": True}, "enable.auto.commit=true requires group.id"),
-        (
-            "consumer",
-            {"auto.offset.reset": "by_duration:-P1D"},
-            "auto.offset.reset: expected earliest, latest, none or by_duration:PnDTnHnM.nS, got by_duration:-P1D",
-        ),
-        (
-            "consumer",
-            {"group.protocol": "CONSUMER", "session.timeout.ms": 1, "heartbeat.interval.ms": 1},
-            "heartbeat.interval.ms, session.timeout.ms cannot be set with group.protocol=consumer",
-        ),
-        ("admin", {"linger.ms": 5}, "linger.ms: no such property"),
-        ("admin", {"security.protocol": "GSSAPI"}, PROTOCOLS),
-    ],
-)
+REJECTED = [
+    ("producer", {"linger.ms": "soon"}, "linger.ms: expected an integer of at least 0, got soon"),
+    ("producer", {"linger_ms": "5"}, "linger_ms: no such property. Did you mean linger.ms?"),
+    ("producer", {"xyzzy": "5"}, "xyzzy: no such property"),
+    ("producer", {"client.id": "a\nb", "acks": "2\n"}, r"acks: expected one of all, -1, 0, 1, got '2\n'"),
+    ("producer", {"transactional.id": ""}, "transactional.id: expected text that is not empty, got ''"),
+    ("producer", {"transactional.id": "t", "acks": "1"}, "transactional.id requires enable.idempotence=true"),
+    ("producer", {"enable.idempotence": "true", "acks": "1"}, "enable.idempotence=true requires acks all, got 1"),
+    (
+        "producer",
+        {"max.in.flight.requests.per.connection": 6},
+        "enable.idempotence=true requires max.in.flight.requests.per.connection at most 5, got 6",
+    ),
+    (
+        "producer",
+        {"transaction.two.phase.commit.enable": True, "transaction.timeout.ms": 1},
+        "transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable=true",
+    ),
+    (
+        "producer",
+        {"delivery.timeout.ms": 30_004},
+        "delivery.timeout.ms: expected at least linger.ms + request.timeout.ms (30005), got 30004",
+    ),
+    ("consumer", {"enable.auto.commit": True}, "enable.auto.commit=true requires group.id"),
+    (
+        "consumer",
+        {"auto.offset.reset": "by_duration:-P1D"},
+        "auto.offset.reset: expected earliest, latest, none or by_duration:PnDTnHnM.nS, got by_duration:-P1D",
+    ),
+    (
+        "consumer",
+        {"group.protocol": "CONSUMER", "session.timeout.ms": 1, "heartbeat.interval.ms": 1},
+        "heartbeat.interval.ms, session.timeout.ms cannot be set with group.protocol=consumer",
+    ),
+    ("admin", {"linger.ms": 5}, "linger.ms: no such property"),
+    ("admin", {"security.protocol": "GSSAPI"}, PROTOCOLS),
+]
+
+
+@pytest.mark.parametrize(("client", "given", "line"), REJECTED)
 def test_rejection_names_the_setting(client: str, given: Given, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         CLIENTS[client](SERVERS | dict(given))
@@ -126,10 +126,10 @@ def test_offset_reset_rejects_an_invalid_duration(value: str) -> None:
         config("consumer", auto_offset_reset=value)
 
 
-@pytest.mark.parametrize(
-    ("client", "name"),
-    [("producer", "key.serializer"), ("consumer", "key.deserializer"), ("admin", "bootstrap.controllers")],
-)
+WITHOUT_EFFECT = [("producer", "key.serializer"), ("consumer", "key.deserializer"), ("admin", "bootstrap.controllers")]
+
+
+@pytest.mark.parametrize(("client", "name"), WITHOUT_EFFECT)
 def test_setting_without_effect_is_accepted_and_logged(
     client: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,16 +36,16 @@ def test_names_and_retriability_are_kafkas() -> None:
             assert str(exception) == row["message"]
 
 
-@pytest.mark.parametrize(
-    ("code", "ancestors"),
-    [
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, (InvalidMetadataException, RefreshRetriableException, RetriableException)),
-        (ErrorCode.NOT_COORDINATOR, (RefreshRetriableException,)),
-        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (AuthorizationException, InvalidConfigurationException)),
-        (ErrorCode.UNKNOWN_PRODUCER_ID, (errors.OutOfOrderSequenceException,)),
-        (ErrorCode.REQUEST_TIMED_OUT, (TimeoutException,)),
-    ],
-)
+HIERARCHY = [
+    (ErrorCode.NOT_LEADER_OR_FOLLOWER, (InvalidMetadataException, RefreshRetriableException, RetriableException)),
+    (ErrorCode.NOT_COORDINATOR, (RefreshRetriableException,)),
+    (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (AuthorizationException, InvalidConfigurationException)),
+    (ErrorCode.UNKNOWN_PRODUCER_ID, (errors.OutOfOrderSequenceException,)),
+    (ErrorCode.REQUEST_TIMED_OUT, (TimeoutException,)),
+]
+
+
+@pytest.mark.parametrize(("code", "ancestors"), HIERARCHY)
 def test_class_hierarchy(code: ErrorCode, ancestors: tuple[type[ApiException], ...]) -> None:
     exception = exception_of(code)
     assert all(isinstance(exception, ancestor) for ancestor in (*ancestors, KafkaException))

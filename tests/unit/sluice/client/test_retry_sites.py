@@ -7,20 +7,19 @@ from sluice.client.config import Profile, producer_config
 from sluice.client.retry_sites import RetrySite, backoff_at
 from tests.support.client_network import Middle
 
+BACKOFFS = [
+    (RetrySite.PRODUCER_BATCH, "kafka", ExponentialBackoff),
+    (RetrySite.PRODUCER_BATCH, "kip", KipRetryBackoff),
+    (RetrySite.TRANSACTIONAL_REQUEST, "kafka", StaticBackoff),
+    (RetrySite.TRANSACTIONAL_REQUEST, "kip", KipRetryBackoff),
+    (RetrySite.COORDINATOR_LOOKUP, "kafka", ExponentialBackoff),
+    (RetrySite.COORDINATOR_LOOKUP, "kip", StaticBackoff),
+    (RetrySite.JOIN_GROUP, "kafka", StaticBackoff),
+    (RetrySite.JOIN_GROUP, "kip", StaticBackoff),
+]
 
-@pytest.mark.parametrize(
-    ("site", "profile", "kind"),
-    [
-        (RetrySite.PRODUCER_BATCH, "kafka", ExponentialBackoff),
-        (RetrySite.PRODUCER_BATCH, "kip", KipRetryBackoff),
-        (RetrySite.TRANSACTIONAL_REQUEST, "kafka", StaticBackoff),
-        (RetrySite.TRANSACTIONAL_REQUEST, "kip", KipRetryBackoff),
-        (RetrySite.COORDINATOR_LOOKUP, "kafka", ExponentialBackoff),
-        (RetrySite.COORDINATOR_LOOKUP, "kip", StaticBackoff),
-        (RetrySite.JOIN_GROUP, "kafka", StaticBackoff),
-        (RetrySite.JOIN_GROUP, "kip", StaticBackoff),
-    ],
-)
+
+@pytest.mark.parametrize(("site", "profile", "kind"), BACKOFFS)
 def test_backoff_of_each_site(site: RetrySite, profile: Profile, kind: type) -> None:
     config = producer_config({"bootstrap.servers": "a:1", "retry.backoff.ms": 70}, profile)
     backoff = backoff_at(site, config, Middle().uniform)

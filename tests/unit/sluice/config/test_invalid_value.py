@@ -72,19 +72,19 @@ def test_replicas_have_a_message_of_their_own() -> None:
     assert invalid_value(name, replicas(), "*") is None
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.0, "0.0"),
-        (2.0, "2.0"),
-        (-3.0, "-3.0"),
-        (0.001, "0.001"),
-        (0.00012, "1.2E-4"),
-        (9999999.0, "9999999.0"),
-        (1e7, "1.0E7"),
-        (9999999999.0, "9.999999999E9"),
-        (1e20, "1.0E20"),
-    ],
-)
+JAVA_DOUBLES = [
+    (0.0, "0.0"),
+    (2.0, "2.0"),
+    (-3.0, "-3.0"),
+    (0.001, "0.001"),
+    (0.00012, "1.2E-4"),
+    (9999999.0, "9999999.0"),
+    (1e7, "1.0E7"),
+    (9999999999.0, "9.999999999E9"),
+    (1e20, "1.0E20"),
+]
+
+
+@pytest.mark.parametrize(("value", "shown"), JAVA_DOUBLES)
 def test_double_is_shown_as_in_java(value: float, shown: str) -> None:
     assert java_double(value) == shown

@@ -38,18 +38,18 @@ def test_listener_setting_can_come_from_the_environment() -> None:
     assert config.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("name", "property_"),
-    [
-        ("listener.name.x.ssl.key.password", "ssl.key.password"),
-        ("listener.name.x.plain.sasl.jaas.config", "sasl.jaas.config"),
-        ("listener.name.x.sasl.jaas.config", "sasl.jaas.config"),
-        ("listener.name.x.plain.ssl.key.password", None),
-        ("listener.name.x.max.connections.per.ip", None),
-        ("listener.name.x.num.partitions", None),
-        ("listener.name.x", None),
-    ],
-)
+PER_LISTENER = [
+    ("listener.name.x.ssl.key.password", "ssl.key.password"),
+    ("listener.name.x.plain.sasl.jaas.config", "sasl.jaas.config"),
+    ("listener.name.x.sasl.jaas.config", "sasl.jaas.config"),
+    ("listener.name.x.plain.ssl.key.password", None),
+    ("listener.name.x.max.connections.per.ip", None),
+    ("listener.name.x.num.partitions", None),
+    ("listener.name.x", None),
+]
+
+
+@pytest.mark.parametrize(("name", "property_"), PER_LISTENER)
 def test_properties_allowed_per_listener(name: str, property_: str | None) -> None:
     row = row_of_listener(name)
     assert (None if row is None else row.name) == property_

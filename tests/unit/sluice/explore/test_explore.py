@@ -211,13 +211,13 @@ def test_wrong_injection_is_refused() -> None:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("kill-after", ["app-1 starts", "app-1 is killed", "app-2 starts"]),
-        ("second-instance", ["app-1 starts", "app-2 starts"]),
-    ],
-)
+EXPECTED = [
+    ("kill-after", ["app-1 starts", "app-1 is killed", "app-2 starts"]),
+    ("second-instance", ["app-1 starts", "app-2 starts"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected"), EXPECTED)
 def test_what_happens_to_an_application(kind: str, expected: list[str]) -> None:
     schedule = Schedule((Injection(kind, "shop", "OffsetCommit", 1),))
     outcome = execute(consuming(commits_first=False), schedule, Options())

@@ -34,16 +34,16 @@ def test_wrong_text(text: str, expected: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize(
-    ("client_id", "point", "pattern"),
-    [
-        ("producer-12", "producer-*", "producer-[0-9]*"),
-        ("shop", "shop", "shop"),
-        ("shop-1a", "shop-1a", "shop-1a"),
-        ("shop*", "shop*", "shop[*]"),
-        ("", "", ""),
-    ],
-)
+CLIENT_IDS = [
+    ("producer-12", "producer-*", "producer-[0-9]*"),
+    ("shop", "shop", "shop"),
+    ("shop-1a", "shop-1a", "shop-1a"),
+    ("shop*", "shop*", "shop[*]"),
+    ("", "", ""),
+]
+
+
+@pytest.mark.parametrize(("client_id", "point", "pattern"), CLIENT_IDS)
 def test_client_ids_without_their_numbers(client_id: str, point: str, pattern: str) -> None:
     assert numberless(client_id) == point
     assert pattern_of(point) == pattern

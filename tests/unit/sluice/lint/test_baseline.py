@@ -20,14 +20,14 @@ def test_what_is_written_is_known(tmp_path: Path) -> None:
     assert finding("lost-records", str(other), other).identity not in known
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "expected a file of --write-baseline: Input data was truncated"),
-        ("[]", "expected a file of --write-baseline: Expected `object`, got `array`"),
-        ('{"version": 1}', "expected a file of --write-baseline: Object missing required field `findings`"),
-    ],
-)
+INVALID = [
+    ("", "expected a file of --write-baseline: Input data was truncated"),
+    ("[]", "expected a file of --write-baseline: Expected `object`, got `array`"),
+    ('{"version": 1}', "expected a file of --write-baseline: Object missing required field `findings`"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), INVALID)
 def test_an_invalid_baseline_is_rejected(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "known.json"
     path.write_text(text)

@@ -64,10 +64,10 @@ def test_produce_is_throttled_as_by_a_broker(profile: str, version: int) -> None
     assert any(throttle_ms for _, throttle_ms in responses)
 
 
-@pytest.mark.parametrize(
-    ("profile", "version"),
-    [*((profile, 11) for profile in PROFILES if profile != "kip-13"), ("by-version", 16), ("kafka-1.1", 5)],
-)
+FETCH_PROFILES = [*((profile, 11) for profile in PROFILES if profile != "kip-13"), ("by-version", 16), ("kafka-1.1", 5)]
+
+
+@pytest.mark.parametrize(("profile", "version"), FETCH_PROFILES)
 def test_fetch_is_throttled_as_by_a_broker(profile: str, version: int) -> None:
     overrides = f"quota.profile={profile}", "quota.consumer.default=10000"
     responses = fetched(with_topic(VirtualProxy, *overrides), version)

@@ -59,19 +59,19 @@ def test_scenario_is_refused_at_its_start(name: str, reason: str) -> None:
     assert run.state is RunState.NEW
 
 
-@pytest.mark.parametrize(
-    ("kind", "step", "reason"),
-    [
-        ("create_topic", {"name": "t"}, "the upstream cluster has the topics"),
-        ("elect", {"topic": "orders", "election": "preferred"}, "the upstream cluster elects its leaders"),
-        (
-            "quota",
-            {"user": "a", "request_percentage": 5},
-            "it cannot measure the time of the upstream brokers' threads",
-        ),
-        ("alter_config", {"broker": 1, "set": {"max.connections": 5}}, "the upstream cluster has the configs"),
-    ],
-)
+REFUSED_STEPS = [
+    ("create_topic", {"name": "t"}, "the upstream cluster has the topics"),
+    ("elect", {"topic": "orders", "election": "preferred"}, "the upstream cluster elects its leaders"),
+    (
+        "quota",
+        {"user": "a", "request_percentage": 5},
+        "it cannot measure the time of the upstream brokers' threads",
+    ),
+    ("alter_config", {"broker": 1, "set": {"max.connections": 5}}, "the upstream cluster has the configs"),
+]
+
+
+@pytest.mark.parametrize(("kind", "step", "reason"), REFUSED_STEPS)
 def test_step_is_refused(kind: str, step: dict[str, object], reason: str) -> None:
     topics = [{"name": "orders", "partitions": 3}]
     scenario = scenario_of({"name": "s", "brokers": 3, "topics": topics, "steps": [{"at": 0, kind: step}]})

@@ -91,17 +91,17 @@ def test_bandwidth_is_limited_for_these_clients() -> None:
     assert len(limited.take_responses()) == 2
 
 
+SCOPES = [
+    (CLIENTS, "shop-1", "orders", True),
+    (CLIENTS, "other", "orders", False),
+    (TOPICS, "other", "orders", True),
+    (TOPICS, "other", "other", False),
+    (Scope(("shop-*",), ("orders",)), "shop-1", "other", False),
+]
+
+
 @pytest.mark.parametrize("mode", ["enforce", "shadow"])
-@pytest.mark.parametrize(
-    ("scope", "client_id", "topic", "is_charged"),
-    [
-        (CLIENTS, "shop-1", "orders", True),
-        (CLIENTS, "other", "orders", False),
-        (TOPICS, "other", "orders", True),
-        (TOPICS, "other", "other", False),
-        (Scope(("shop-*",), ("orders",)), "shop-1", "other", False),
-    ],
-)
+@pytest.mark.parametrize(("scope", "client_id", "topic", "is_charged"), SCOPES)
 def test_quotas_apply_only_within_the_scope(
     scope: Scope, client_id: str, topic: str, is_charged: bool, mode: str
 ) -> None:

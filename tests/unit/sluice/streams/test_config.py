@@ -22,19 +22,19 @@ def test_every_default_is_valid() -> None:
         assert row.default is None or row.kind.parse(row.default) is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("task.timeout.ms", 300_000),
-        ("retry.backoff.ms", 100),
-        ("commit.interval.ms", 30_000),
-        ("poll.ms", 100),
-        ("max.task.idle.ms", 0),
-        ("buffered.records.per.partition", 1000),
-        ("replication.factor", -1),
-        ("processing.guarantee", "at_least_once"),
-    ],
-)
+DEFAULTS = [
+    ("task.timeout.ms", 300_000),
+    ("retry.backoff.ms", 100),
+    ("commit.interval.ms", 30_000),
+    ("poll.ms", 100),
+    ("max.task.idle.ms", 0),
+    ("buffered.records.per.partition", 1000),
+    ("replication.factor", -1),
+    ("processing.guarantee", "at_least_once"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), DEFAULTS)
 def test_defaults_are_kafkas(name: str, value: object) -> None:
     assert config().value(name) == value
 

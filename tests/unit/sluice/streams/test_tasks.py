@@ -137,10 +137,10 @@ async def test_slow_initialization_backs_off_exponentially() -> None:
         assert stage.manager.tasks[T10].timeout.deadline_ms is None
 
 
-@pytest.mark.parametrize(
-    ("draw", "attempts", "waits_ms"),
-    [(1.0, 1, 2000), (1.0, 2, 4000), (1.0, 3, 8000), (1.0, 4, 10_000), (0.5, 1, 1000), (1.49, 1, 2980)],
-)
+INITIALIZATIONS = [(1.0, 1, 2000), (1.0, 2, 4000), (1.0, 3, 8000), (1.0, 4, 10_000), (0.5, 1, 1000), (1.49, 1, 2980)]
+
+
+@pytest.mark.parametrize(("draw", "attempts", "waits_ms"), INITIALIZATIONS)
 def test_initialization_backoff_is_kafkas(draw: float, attempts: int, waits_ms: int) -> None:
     backoff = InitBackoff(0, lambda _low, _high: draw)
     for _ in range(attempts - 1):

@@ -74,15 +74,15 @@ def test_text_values_are_decoded_by_type() -> None:
     assert read_texts(given, Question) == Question(5, True, ["a", "5"])
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"number": "x"}, "number: expected a whole number, got 'x'"),
-        ({"number": "x" * 100}, f"number: expected a whole number, got '{'x' * 79}..."),
-        ({"follow": "maybe"}, "follow: expected true or false, got 'maybe'"),
-        ({"colour": "red"}, "colour: unknown field; expected one of number, follow, names"),
-    ],
-)
+TEXT_VALUES = [
+    ({"number": "x"}, "number: expected a whole number, got 'x'"),
+    ({"number": "x" * 100}, f"number: expected a whole number, got '{'x' * 79}..."),
+    ({"follow": "maybe"}, "follow: expected true or false, got 'maybe'"),
+    ({"colour": "red"}, "colour: unknown field; expected one of number, follow, names"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), TEXT_VALUES)
 def test_decoding_error_of_text_values(given: dict[str, str | list[str]], said: str) -> None:
     with pytest.raises(DecodeError) as decode_error:
         read_texts(given, Question)

@@ -102,6 +102,12 @@ async def sleeps_on() -> None:
         await asyncio.sleep(1)
 
 
+ENDLESS = {
+    "of time": (sleeps_on, {"until": 60.0}, "not done after 60 virtual seconds"),
+    "of turns": (waits_by_turns, {"max_turns": 1000}, "not done after 1000 event-loop iterations"),
+}
+
+
 class TestAnEnd:
     def test_deadlock_error_names_waiting_tasks_and_places(self) -> None:
         async def main() -> None:
@@ -112,15 +118,7 @@ class TestAnEnd:
         with pytest.raises(DeadlockError, match=problem):
             testing.run(main())
 
-    @pytest.mark.parametrize(
-        ("endless", "limits", "says"),
-        [
-            pytest.param(sleeps_on, {"until": 60.0}, "not done after 60 virtual seconds", id="of time"),
-            pytest.param(
-                waits_by_turns, {"max_turns": 1000}, "not done after 1000 event-loop iterations", id="of turns"
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("endless", "limits", "says"), ENDLESS.values(), ids=ENDLESS)
     def test_runaway_error_names_waiting_tasks(
         self, endless: Callable[[], Coroutine[None, None, None]], limits: dict[str, float], says: str
     ) -> None:
@@ -152,6 +150,13 @@ class TestAnEnd:
             testing.run(main())
 
 
+UNSUPPORTED = {
+    "TLS": lambda loop: loop.create_connection(asyncio.Protocol, "a", 1, ssl=True),
+    "a TLS server": lambda loop: loop.create_server(asyncio.Protocol, "a", 1, ssl=object()),
+    "a real socket": lambda loop: loop.create_server(asyncio.Protocol, sock=object()),
+}
+
+
 class TestNothingComesFromOutside:
     async def test_executor_runs_in_the_loop_thread(self) -> None:
         first, second = await asyncio.to_thread(threading.get_ident), threading.get_ident()
@@ -176,14 +181,7 @@ class TestNothingComesFromOutside:
         assert testing.run(main()) == first
         assert first == [str(i) for i in range(50)]
 
-    @pytest.mark.parametrize(
-        "call",
-        [
-            pytest.param(lambda loop: loop.create_connection(asyncio.Protocol, "a", 1, ssl=True), id="TLS"),
-            pytest.param(lambda loop: loop.create_server(asyncio.Protocol, "a", 1, ssl=object()), id="a TLS server"),
-            pytest.param(lambda loop: loop.create_server(asyncio.Protocol, sock=object()), id="a real socket"),
-        ],
-    )
+    @pytest.mark.parametrize("call", UNSUPPORTED.values(), ids=UNSUPPORTED)
     def test_unsupported_operation_is_rejected(
         self, call: Callable[[VirtualLoop], Coroutine[None, None, None]]
     ) -> None:

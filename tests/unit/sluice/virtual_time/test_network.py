@@ -72,6 +72,13 @@ async def round_trip(streams: Streams, data: bytes = b"x") -> None:
     assert await reader.readexactly(len(data)) == data
 
 
+REFUSALS = {
+    "no listener": lambda network: None,
+    "the host is unreachable": lambda network: network.refuse("server"),
+    "the port is closed": lambda network: network.refuse("server:8"),
+}
+
+
 class TestConnecting:
     async def test_connecting_returns_both_addresses(self) -> None:
         async with echo_server():
@@ -102,14 +109,7 @@ class TestConnecting:
             network.link("client", "server", latency_s=0.1)
             assert await took_s(connect("server", 7)) == 0.2
 
-    @pytest.mark.parametrize(
-        "spoil",
-        [
-            pytest.param(lambda network: None, id="no listener"),
-            pytest.param(lambda network: network.refuse("server"), id="the host is unreachable"),
-            pytest.param(lambda network: network.refuse("server:8"), id="the port is closed"),
-        ],
-    )
+    @pytest.mark.parametrize("spoil", REFUSALS.values(), ids=REFUSALS)
     async def test_refused_connection_fails_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
         async with echo_server() as network:
             network.link("client", "server", latency_s=0.1)
@@ -172,16 +172,16 @@ class TestListening:
             await round_trip(await connect("server", 8))
 
 
+LINKS = {
+    "no latency and no limit costs no time": (Link(), 1, 0),
+    "latency is added in each direction": (Link(latency_s=0.25), 1, 0.5),
+    "bandwidth delays the bytes": (Link(bytes_per_s=1000), 500, 1.0),
+    "both are added": (Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5),
+}
+
+
 class TestALink:
-    @pytest.mark.parametrize(
-        ("link", "size", "expected_s"),
-        [
-            pytest.param(Link(), 1, 0, id="no latency and no limit costs no time"),
-            pytest.param(Link(latency_s=0.25), 1, 0.5, id="latency is added in each direction"),
-            pytest.param(Link(bytes_per_s=1000), 500, 1.0, id="bandwidth delays the bytes"),
-            pytest.param(Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5, id="both are added"),
-        ],
-    )
+    @pytest.mark.parametrize(("link", "size", "expected_s"), LINKS.values(), ids=LINKS)
     async def test(self, link: Link, size: int, expected_s: float) -> None:
         async with connected() as (network, streams):
             network.link("client", "server", latency_s=link.latency_s, bytes_per_s=link.bytes_per_s)

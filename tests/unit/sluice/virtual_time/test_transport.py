@@ -134,6 +134,15 @@ async def test_protocol_is_called_on_the_host_of_its_connection() -> None:
     assert hosts == ["server", "client", "server"]
 
 
+WRITE_LIMITS = [
+    (None, None, (16384, 65536)),
+    (1000, None, (250, 1000)),
+    (None, 1000, (1000, 4000)),
+    (1000, 1, (1, 1000)),
+    (0, None, (0, 0)),
+]
+
+
 class TestBackPressure:
     async def test_writer_is_paused_while_the_reader_does_not_read(self) -> None:
         _, client, server = await connected()
@@ -152,16 +161,7 @@ class TestBackPressure:
         assert client.events == ["made", "pause", "resume"]
         assert len(server.received) == WINDOW_BYTES + HIGH_WATER_BYTES + 1
 
-    @pytest.mark.parametrize(
-        ("high", "low", "expected"),
-        [
-            (None, None, (16384, 65536)),
-            (1000, None, (250, 1000)),
-            (None, 1000, (1000, 4000)),
-            (1000, 1, (1, 1000)),
-            (0, None, (0, 0)),
-        ],
-    )
+    @pytest.mark.parametrize(("high", "low", "expected"), WRITE_LIMITS)
     async def test_write_limits_apply(self, high: int | None, low: int | None, expected: tuple[int, int]) -> None:
         _, client, _ = await connected()
         client.transport.set_write_buffer_limits(high, low)

@@ -161,16 +161,16 @@ def test_unknown_rule_is_not_found(method: str) -> None:
     assert admin.send(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; expected one of a"})
 
 
-@pytest.mark.parametrize(
-    ("path", "method"),
-    [
-        (PATH, "GET"),
-        (PATH, "POST"),
-        (PATH, "DELETE"),
-        (f"{PATH}/a", "GET"),
-        (f"{PATH}/a", "DELETE"),
-        (f"{PATH}/schema", "GET"),
-    ],
-)
+GUARDED = [
+    (PATH, "GET"),
+    (PATH, "POST"),
+    (PATH, "DELETE"),
+    (f"{PATH}/a", "GET"),
+    (f"{PATH}/a", "DELETE"),
+    (f"{PATH}/schema", "GET"),
+]
+
+
+@pytest.mark.parametrize(("path", "method"), GUARDED)
 def test_missing_token_is_rejected(path: str, method: str) -> None:
     assert Admin("sluice.admin.token=secret").send(path, method)[0] == 401

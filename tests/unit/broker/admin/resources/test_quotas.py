@@ -111,10 +111,10 @@ def test_explanation_covers_each_broker_and_the_controller() -> None:
     assert found["brokers"][0]["quotas"][-1]["kind"] == "ControllerMutation"
 
 
-@pytest.mark.parametrize(
-    ("query", "problem"),
-    [("", "client_id: missing"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
-)
+WRONG_QUERIES = [("", "client_id: missing"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")]
+
+
+@pytest.mark.parametrize(("query", "problem"), WRONG_QUERIES)
 def test_explanation_without_a_client_id_is_rejected(query: str, problem: str) -> None:
     status, found = Admin().send(f"{PATH}/explain", query=query)
     assert status == 400

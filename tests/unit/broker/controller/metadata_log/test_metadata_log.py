@@ -166,6 +166,12 @@ def test_open_transaction_is_aborted_on_start(log: MetadataLog, tmp_path: Path) 
     assert len(again.image.topics) == 2
 
 
+SNAPSHOTS = {
+    "a kill before the old records are deleted": False,
+    "newer than the log, as on a controller that fetched it from its leader": True,
+}
+
+
 class TestSnapshot:
     """KIP-630: a snapshot replaces all records before it."""
 
@@ -214,13 +220,7 @@ class TestSnapshot:
         assert state(reopened(tmp_path)) == state(log.image)
         assert not [path for path in unfinished if path.exists()]
 
-    @pytest.mark.parametrize(
-        "is_newer",
-        [
-            pytest.param(False, id="a kill before the old records are deleted"),
-            pytest.param(True, id="newer than the log, as on a controller that fetched it from its leader"),
-        ],
-    )
+    @pytest.mark.parametrize("is_newer", SNAPSHOTS.values(), ids=SNAPSHOTS)
     def test_beside_old_records_sets_the_log_end_and_loses_nothing(self, tmp_path: Path, is_newer: bool) -> None:
         log = open_log(tmp_path)
         empty = file(tmp_path).read_bytes()

@@ -198,6 +198,14 @@ def test_record_of_an_unknown_topic_is_an_error(log: MetadataLog, tmp_path: Path
     assert "cannot interpret the record at offset 6: unknown topic id 0000" in start_error(tmp_path)
 
 
+BROKEN = {
+    "empty": lambda data: b"",
+    "without its last byte": lambda data: data[:-1],
+    "without its footer": lambda data: data[:-80],
+    "with a changed byte": lambda data: data[:100] + b"?" + data[101:],
+}
+
+
 class TestCorruptSnapshot:
     """A corrupt snapshot is ignored if the log has all its records; otherwise the start fails."""
 
@@ -210,15 +218,7 @@ class TestCorruptSnapshot:
         log.close()
         return tmp_path / METADATA_DIRECTORY / metadata_files(tmp_path)[0]
 
-    @pytest.mark.parametrize(
-        "broken",
-        [
-            pytest.param(lambda data: b"", id="empty"),
-            pytest.param(lambda data: data[:-1], id="without its last byte"),
-            pytest.param(lambda data: data[:-80], id="without its footer"),
-            pytest.param(lambda data: data[:100] + b"?" + data[101:], id="with a changed byte"),
-        ],
-    )
+    @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
     def test_without_its_records_in_the_log_is_an_error(
         self, tmp_path: Path, checkpoint: Path, broken: Callable[[bytes], bytes]
     ) -> None:

@@ -31,18 +31,18 @@ def test_state_numbers_and_names_equal_kafkas() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("state", "previous"),
-    [
-        (S.EMPTY, {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
-        (S.ONGOING, {S.ONGOING, S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
-        (S.PREPARE_COMMIT, {S.ONGOING}),
-        (S.PREPARE_ABORT, {S.ONGOING, S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
-        (S.COMPLETE_COMMIT, {S.PREPARE_COMMIT}),
-        (S.COMPLETE_ABORT, {S.PREPARE_ABORT}),
-        (S.DEAD, {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
-    ],
-)
+PREVIOUS_STATES = [
+    (S.EMPTY, {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+    (S.ONGOING, {S.ONGOING, S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+    (S.PREPARE_COMMIT, {S.ONGOING}),
+    (S.PREPARE_ABORT, {S.ONGOING, S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+    (S.COMPLETE_COMMIT, {S.PREPARE_COMMIT}),
+    (S.COMPLETE_ABORT, {S.PREPARE_ABORT}),
+    (S.DEAD, {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+]
+
+
+@pytest.mark.parametrize(("state", "previous"), PREVIOUS_STATES)
 def test_valid_previous_states_equal_kafkas(state: TransactionState, previous: set[TransactionState]) -> None:
     assert VALID_PREVIOUS_STATES[state] == previous
 

@@ -81,19 +81,19 @@ def test_garbage_keeps_size_and_correlation_id_unless_the_frame_is_random() -> N
     assert len(responses[2][0]) == len(correct_response())
 
 
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        (CorrelationId(by=0), r"action\.by: 0 does not change the correlation id"),
-        (Truncate(keep=-1), r"action\.keep: expected 0 or more, got -1"),
-        (Oversize(size=2**31), r"action\.size: expected a number from 0 to 2147483647, got 2147483648"),
-        (
-            Throttle("3000000000"),
-            r"action\.throttle_time_ms: expected 250ms, 5s, 2m, or a number of milliseconds, got '3000000000'",
-        ),
-        (Throttle(3_000_000_000), r"action\.throttle_time_ms: expected at most 2147483647 ms, got 3000000000"),
-    ],
-)
+INVALID_ACTIONS = [
+    (CorrelationId(by=0), r"action\.by: 0 does not change the correlation id"),
+    (Truncate(keep=-1), r"action\.keep: expected 0 or more, got -1"),
+    (Oversize(size=2**31), r"action\.size: expected a number from 0 to 2147483647, got 2147483648"),
+    (
+        Throttle("3000000000"),
+        r"action\.throttle_time_ms: expected 250ms, 5s, 2m, or a number of milliseconds, got '3000000000'",
+    ),
+    (Throttle(3_000_000_000), r"action\.throttle_time_ms: expected at most 2147483647 ms, got 3000000000"),
+]
+
+
+@pytest.mark.parametrize(("action", "message"), INVALID_ACTIONS)
 def test_invalid_frame_action_is_rejected(action: object, message: str) -> None:
     with pytest.raises(FaultError, match=rf"^fault\.{message}"):
         started().cluster_server.faults.add(Rule(action))  # type: ignore[arg-type]  # a valid action

@@ -41,25 +41,25 @@ def test_topic_has_all_public_topic_configs(topic: Topic, broker: VirtualBroker)
 
 
 # Counts of Kafka's own tables (LogConfig, KafkaConfig), without internal configs.
-@pytest.mark.parametrize(
-    ("release", "topic_configs", "broker_configs"),
-    [("1.1", 24, 171), ("2.8", 26, 218), ("3.4", 26, 252), ("3.9", 36, 315), ("4.4", 37, 350)],
-)
+RELEASE_CONFIGS = [("1.1", 24, 171), ("2.8", 26, 218), ("3.4", 26, 252), ("3.9", 36, 315), ("4.4", 37, 350)]
+
+
+@pytest.mark.parametrize(("release", "topic_configs", "broker_configs"), RELEASE_CONFIGS)
 def test_configs_are_those_of_the_release(release: str, topic_configs: int, broker_configs: int) -> None:
     broker = broker_with_topic(f"sluice.kafka.release=kafka-{release}")
     of_broker = [name for name in by_name(describe(broker, BROKER, "1", version=1)) if not name.startswith(OWN)]
     assert (len(by_name(describe(broker, TOPIC, "t", version=1))), len(of_broker)) == (topic_configs, broker_configs)
 
 
-@pytest.mark.parametrize(
-    ("release", "kinds"),
-    [
-        ("1.1", {TOPIC, BROKER}),
-        ("3.4", {TOPIC, BROKER, BROKER_LOGGER}),
-        ("3.9", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS}),
-        ("4.4", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}),
-    ],
-)
+RESOURCES = [
+    ("1.1", {TOPIC, BROKER}),
+    ("3.4", {TOPIC, BROKER, BROKER_LOGGER}),
+    ("3.9", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS}),
+    ("4.4", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}),
+]
+
+
+@pytest.mark.parametrize(("release", "kinds"), RESOURCES)
 def test_resources_are_those_of_the_release(release: str, kinds: set[int]) -> None:
     broker = broker_with_topic(f"sluice.kafka.release=kafka-{release}")
     names = {TOPIC: "t", BROKER: "1", BROKER_LOGGER: "1", CLIENT_METRICS: "m", GROUP: "g"}

@@ -351,6 +351,19 @@ def test_sessions_of_a_group_must_exceed_its_heartbeat_interval() -> None:
     assert alter_all(broker, altered) == [(INVALID_CONFIG, message)]
 
 
+LIST_CHANGES = {
+    "append to the default": (None, APPEND, "compact", ("delete,compact", 1)),
+    "append to a set value": ("compact", APPEND, "delete", ("compact,delete", 1)),
+    "append existing items": ("compact", APPEND, "compact,delete", ("compact,delete", 1)),
+    "subtract": ("compact,delete", SUBTRACT, "delete", ("compact", 1)),
+    "subtract the default": (None, SUBTRACT, "delete", ("", 1)),
+    "subtract a missing item": ("compact", SUBTRACT, "delete", ("compact", 1)),
+    "set": ("compact", SET, "delete", ("delete", 1)),
+    "remove": ("compact", DELETE, None, ("delete", 5)),
+    "remove with a value": ("compact", DELETE, "x", ("delete", 5)),
+}
+
+
 class TestTopics:
     def test_altered_configs_apply_to_open_logs(self) -> None:
         broker = broker_with_topic()
@@ -368,20 +381,7 @@ class TestTopics:
         alter(broker, TOPIC, "t", ("min.insync.replicas", SET, "2"))
         assert error_codes(broker.client().call(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
 
-    @pytest.mark.parametrize(
-        ("before", "operation", "value", "after"),
-        [
-            pytest.param(None, APPEND, "compact", ("delete,compact", 1), id="append to the default"),
-            pytest.param("compact", APPEND, "delete", ("compact,delete", 1), id="append to a set value"),
-            pytest.param("compact", APPEND, "compact,delete", ("compact,delete", 1), id="append existing items"),
-            pytest.param("compact,delete", SUBTRACT, "delete", ("compact", 1), id="subtract"),
-            pytest.param(None, SUBTRACT, "delete", ("", 1), id="subtract the default"),
-            pytest.param("compact", SUBTRACT, "delete", ("compact", 1), id="subtract a missing item"),
-            pytest.param("compact", SET, "delete", ("delete", 1), id="set"),
-            pytest.param("compact", DELETE, None, ("delete", 5), id="remove"),
-            pytest.param("compact", DELETE, "x", ("delete", 5), id="remove with a value"),
-        ],
-    )
+    @pytest.mark.parametrize(("before", "operation", "value", "after"), LIST_CHANGES.values(), ids=LIST_CHANGES)
     def test_list_configs_are_altered_item_by_item(
         self, before: str | None, operation: int, value: str | None, after: tuple[str, int]
     ) -> None:

@@ -64,10 +64,10 @@ def test_empty_list_requests_no_topics_from_version_1(topic: Topic, broker: Virt
     assert topics(broker, version) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "partitions", "policy"),
-    [("new", 3, "delete"), ("__consumer_offsets", 7, "compact"), ("__transaction_state", 5, "compact")],
-)
+CREATED = [("new", 3, "delete"), ("__consumer_offsets", 7, "compact"), ("__transaction_state", 5, "compact")]
+
+
+@pytest.mark.parametrize(("name", "partitions", "policy"), CREATED)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_unknown_topic_is_created_for_the_next_request_if_client_and_broker_allow_it(
     version: int, name: str, partitions: int, policy: str

@@ -26,23 +26,23 @@ def test_invalid_topic_name_is_no_partition(topic: str) -> None:
     assert parse_partition(f"{topic}-0") is None
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        METADATA_DIRECTORY,
-        "__cluster_metadata-1",
-        "t",
-        "t-",
-        "t-01",
-        "t-0\n",
-        "t-0-future",
-        *(value for name, value in vars(file_names).items() if name.isupper() and isinstance(value, str)),
-        "reserved-space",
-        "bootstrap.checkpoint",
-        "remote-log-index-cache",
-        *(rename(f"{topic}-0", UNIQUE) for topic in TOPICS for rename in (deleted_directory, stray_directory)),
-    ],
-)
+OTHER_NAMES = [
+    METADATA_DIRECTORY,
+    "__cluster_metadata-1",
+    "t",
+    "t-",
+    "t-01",
+    "t-0\n",
+    "t-0-future",
+    *(value for name, value in vars(file_names).items() if name.isupper() and isinstance(value, str)),
+    "reserved-space",
+    "bootstrap.checkpoint",
+    "remote-log-index-cache",
+    *(rename(f"{topic}-0", UNIQUE) for topic in TOPICS for rename in (deleted_directory, stray_directory)),
+]
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_other_name_of_a_data_directory_is_no_partition(name: str) -> None:
     assert parse_partition(name) is None
 

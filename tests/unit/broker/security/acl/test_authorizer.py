@@ -73,14 +73,14 @@ def test_acls_decide_for_a_user(acls: list[Acl], operation: AclOperation, expect
     assert authorizer(acls).decide(ALICE, HOST, operation, TOPIC, "t")[0] is expected
 
 
-@pytest.mark.parametrize(
-    ("operation", "implied_by"),
-    [
-        (DESCRIBE, {READ, WRITE, AclOperation.DELETE, AclOperation.ALTER}),
-        (AclOperation.DESCRIBE_CONFIGS, {AclOperation.ALTER_CONFIGS}),
-        *((one, set()) for one in AclOperation if one not in (DESCRIBE, AclOperation.DESCRIBE_CONFIGS)),
-    ],
-)
+IMPLIED = [
+    (DESCRIBE, {READ, WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+    (AclOperation.DESCRIBE_CONFIGS, {AclOperation.ALTER_CONFIGS}),
+    *((one, set()) for one in AclOperation if one not in (DESCRIBE, AclOperation.DESCRIBE_CONFIGS)),
+]
+
+
+@pytest.mark.parametrize(("operation", "implied_by"), IMPLIED)
 def test_operation_is_implied_by(operation: AclOperation, implied_by: set[AclOperation]) -> None:
     allowing = {one for one in AclOperation if authorizer([acl(one)]).decide(ALICE, HOST, operation, TOPIC, "t")[0]}
     assert allowing == implied_by | {operation, ALL}

@@ -70,13 +70,13 @@ def test_default_mechanisms_exclude_oauthbearer() -> None:
     assert mechanisms() == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
-@pytest.mark.parametrize(
-    ("release", "expected"),
-    [
-        ("kafka-0.10.2", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
-        ("kafka-4.4", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
-    ],
-)
+RELEASE_MECHANISMS = [
+    ("kafka-0.10.2", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    ("kafka-4.4", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+]
+
+
+@pytest.mark.parametrize(("release", "expected"), RELEASE_MECHANISMS)
 def test_release_has_its_mechanisms(release: str, expected: list[str]) -> None:
     client = VirtualBroker(LISTENER, f"sluice.kafka.release={release}").client()
     assert handshake(client, "SCRAM-SHA-256", version=0).mechanisms == expected

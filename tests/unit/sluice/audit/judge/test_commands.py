@@ -86,10 +86,10 @@ def test_constant_waits_of_several_batches_are_fitted_as_such() -> None:
     assert (verdict.fit.model, round(verdict.fit.base_ms), round(verdict.fit.residual)) == ("constant", 101, 0)
 
 
-@pytest.mark.parametrize(
-    ("statement", "batches", "state"),
-    [("KIP-580/2", 4, NOT_OBSERVABLE), ("KIP-580/17", 4, NOT_OBSERVABLE), ("KIP-580/2", 3, INCONCLUSIVE)],
-)
+EARLY = [("KIP-580/2", 4, NOT_OBSERVABLE), ("KIP-580/17", 4, NOT_OBSERVABLE), ("KIP-580/2", 3, INCONCLUSIVE)]
+
+
+@pytest.mark.parametrize(("statement", "batches", "state"), EARLY)
 def test_client_that_gives_up_early_never_reaches_the_maximum(statement: str, batches: int, state: State) -> None:
     """As sarama, after three retries."""
     verdict = judge(statement, command("produce-timed-out", failing([[100, 200, 300]] * batches, UNIQUE)))

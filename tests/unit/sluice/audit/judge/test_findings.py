@@ -62,6 +62,15 @@ class TestStalls:
         assert kinds(run) == []
 
 
+KAFKAJS = {
+    "read while the broker handled the first request": (10_174, [10_168.0] * 5, []),
+    "read just after it": (10_174, [10_180.0], []),
+    "sent long after the acknowledgement": (500, [10_168.0], [FindingKind.DUPLICATE]),
+    "sent after an acknowledgement later than request.timeout.ms": (700, [10_168.0], []),
+    "sent within a round trip": (500, [505.0], []),
+}
+
+
 class TestDuplicates:
     def test_acknowledged_batch_sent_again_is_a_duplicate(self, journal: Journal) -> None:
         journal.batch(0, 1, sequence=0)
@@ -91,16 +100,7 @@ class TestDuplicates:
         journal.batch(200, 201, sequence=0, connection=journal.connection(150, 5000, answers=True))
         assert kinds(observed("metadata-disconnect", journal.events)) == []
 
-    @pytest.mark.parametrize(
-        ("answered_ms", "again_ms", "found"),
-        [
-            pytest.param(10_174, [10_168.0] * 5, [], id="read while the broker handled the first request"),
-            pytest.param(10_174, [10_180.0], [], id="read just after it"),
-            pytest.param(500, [10_168.0], [FindingKind.DUPLICATE], id="sent long after the acknowledgement"),
-            pytest.param(700, [10_168.0], [], id="sent after an acknowledgement later than request.timeout.ms"),
-            pytest.param(500, [505.0], [], id="sent within a round trip"),
-        ],
-    )
+    @pytest.mark.parametrize(("answered_ms", "again_ms", "found"), KAFKAJS.values(), ids=KAFKAJS)
     def test_batch_of_kafkajs(
         self, journal: Journal, answered_ms: float, again_ms: list[float], found: list[FindingKind]
     ) -> None:

@@ -12,21 +12,21 @@ RAMP: list[float] = [100, 200, 400, 800]
 CONNECTING = {**SETTINGS, "retry.backoff.max.ms": 10, "metadata.recovery.strategy": "none"}
 
 
+RETRIES = {
+    "in the band": ([1000, 1000, 900], PASS),
+    "one millisecond below, by clock truncation": ([799] * 4, PASS),
+    "below it": ([780] * 4, DEVIATES),
+    "slightly late": ([1040] * 4, PASS),
+    "above it": ([1100] * 4, DEVIATES),
+    "two only": ([1000, 1000], INCONCLUSIVE),
+    "one short wait among many, which may be chance": ([1000] * 8 + [500], INCONCLUSIVE),
+}
+
+
 class TestAtTheMaximum:
     """KIP-580/2: 800 to 1000 ms; KIP-144/2: up to 1200, because jitter came last before Kafka 3.7."""
 
-    @pytest.mark.parametrize(
-        ("waits", "state"),
-        [
-            pytest.param([1000, 1000, 900], PASS, id="in the band"),
-            pytest.param([799] * 4, PASS, id="one millisecond below, by clock truncation"),
-            pytest.param([780] * 4, DEVIATES, id="below it"),
-            pytest.param([1040] * 4, PASS, id="slightly late"),
-            pytest.param([1100] * 4, DEVIATES, id="above it"),
-            pytest.param([1000, 1000], INCONCLUSIVE, id="two only"),
-            pytest.param([1000] * 8 + [500], INCONCLUSIVE, id="one short wait among many, which may be chance"),
-        ],
-    )
+    @pytest.mark.parametrize(("waits", "state"), RETRIES.values(), ids=RETRIES)
     def test_waits_of_retries_at_the_maximum(self, waits: list[float], state: State) -> None:
         verdict = judge("KIP-580/2", [observed("produce-timed-out", failed_batch(RAMP + waits).events)])
         assert verdict.state is state
@@ -58,18 +58,18 @@ def after_success(first: list[float]) -> Verdict:
     return judge("KIP-580/6", [observed("produce-then-success", journal.events)])
 
 
+SUCCESSES = {
+    "the base ± 20 percent": ([80, 100, 120], PASS),
+    "shorter": ([75, 75, 100], DEVIATES),
+    "slightly late": ([160, 165, 100], PASS),
+    "the wait reached before the success": ([800, 1000, 1000], DEVIATES),
+    "two only": ([100, 100], INCONCLUSIVE),
+    "one short wait": ([100] * 9 + [40], INCONCLUSIVE),
+}
+
+
 class TestFirst:
-    @pytest.mark.parametrize(
-        ("first", "state"),
-        [
-            pytest.param([80, 100, 120], PASS, id="the base ± 20 percent"),
-            pytest.param([75, 75, 100], DEVIATES, id="shorter"),
-            pytest.param([160, 165, 100], PASS, id="slightly late"),
-            pytest.param([800, 1000, 1000], DEVIATES, id="the wait reached before the success"),
-            pytest.param([100, 100], INCONCLUSIVE, id="two only"),
-            pytest.param([100] * 9 + [40], INCONCLUSIVE, id="one short wait"),
-        ],
-    )
+    @pytest.mark.parametrize(("first", "state"), SUCCESSES.values(), ids=SUCCESSES)
     def test_waits_after_a_success(self, first: list[float], state: State) -> None:
         assert after_success(first).state is state
 
@@ -82,19 +82,19 @@ class TestFirst:
         }
 
 
+LOSSES = {
+    "the base ± 20 percent": ([40, 50, 60], PASS),
+    "longer, without data to send": ([50, 3000, 50], PASS),
+    "none": ([0, 1, 50], DEVIATES),
+    "none once": ([0, 50, 50, 50], INCONCLUSIVE),
+    "two only": ([50, 50], INCONCLUSIVE),
+}
+
+
 class TestAny:
     """KIP-144/5: some wait after a connection that worked; its length may have other reasons."""
 
-    @pytest.mark.parametrize(
-        ("waits", "state"),
-        [
-            pytest.param([40, 50, 60], PASS, id="the base ± 20 percent"),
-            pytest.param([50, 3000, 50], PASS, id="longer, without data to send"),
-            pytest.param([0, 1, 50], DEVIATES, id="none"),
-            pytest.param([0, 50, 50, 50], INCONCLUSIVE, id="none once"),
-            pytest.param([50, 50], INCONCLUSIVE, id="two only"),
-        ],
-    )
+    @pytest.mark.parametrize(("waits", "state"), LOSSES.values(), ids=LOSSES)
     def test_waits_after_a_loss(self, waits: list[float], state: State) -> None:
         journal = Journal()
         for at_ms in starts(waits, 10):

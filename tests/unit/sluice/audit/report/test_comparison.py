@@ -18,19 +18,19 @@ def _changes(before: SubjectResult, now: SubjectResult) -> list[tuple[Kind, str,
     return [(one.kind, one.what, one.before, one.now) for one in compare(result(before), result(now)).changes]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "kind"),
-    [
-        (PASS, DIFFERS, Kind.WORSE),
-        (DIFFERS, VIOLATES, Kind.WORSE),
-        (UNCLEAR, PREDATES, Kind.WORSE),
-        (VIOLATES, PASS, Kind.BETTER),
-        (VIOLATES, DIFFERS, Kind.BETTER),
-        (UNSEEN, PASS, Kind.BETTER),
-        (PASS, UNCLEAR, Kind.UNDECIDED),
-        (DIFFERS, UNSEEN, Kind.UNDECIDED),
-    ],
-)
+DIRECTIONS = [
+    (PASS, DIFFERS, Kind.WORSE),
+    (DIFFERS, VIOLATES, Kind.WORSE),
+    (UNCLEAR, PREDATES, Kind.WORSE),
+    (VIOLATES, PASS, Kind.BETTER),
+    (VIOLATES, DIFFERS, Kind.BETTER),
+    (UNSEEN, PASS, Kind.BETTER),
+    (PASS, UNCLEAR, Kind.UNDECIDED),
+    (DIFFERS, UNSEEN, Kind.UNDECIDED),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "kind"), DIRECTIONS)
 def test_direction_of_a_change(before: Verdict, now: Verdict, kind: Kind) -> None:
     ((found, what, *_),) = _changes(subject("a", "1", before), subject("a", "2", now))
     assert (found, what) == (kind, "KIP-580/1")

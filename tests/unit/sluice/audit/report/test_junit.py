@@ -61,14 +61,14 @@ def test_case_is_named_by_client_kip_and_statement() -> None:
     assert len(_case()) == 0
 
 
-@pytest.mark.parametrize(
-    ("sort", "type_"),
-    [
-        (Sort.VIOLATES_ITS_DOCUMENTATION, "violates"),
-        (Sort.DIFFERS_FROM_KIP, "differs"),
-        (Sort.PREDATES_KIP, "predates"),
-    ],
-)
+SORTS = [
+    (Sort.VIOLATES_ITS_DOCUMENTATION, "violates"),
+    (Sort.DIFFERS_FROM_KIP, "differs"),
+    (Sort.PREDATES_KIP, "predates"),
+]
+
+
+@pytest.mark.parametrize(("sort", "type_"), SORTS)
 def test_deviation_is_a_failure_with_the_numbers(sort: Sort, type_: str) -> None:
     numbers = {"first_gap_ms": 104.0, "ratio": 1.0}
     case = _case(State.DEVIATES, sort=sort, measured=numbers, expected={"first_gap_ms": "80 to 120 ms"}, path="closed")

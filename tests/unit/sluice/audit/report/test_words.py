@@ -42,15 +42,15 @@ def test_version_is_shown_without_its_commit(version: str, shown: str) -> None:
     assert name_of(subject("app", version).subject) == f"app {shown}"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("first_gap_ms", 104.0, "104 ms"),
-        ("ratio", 1.98333, "1.983"),
-        ("connects", 4120.0, "4,120"),
-        ("model", "linear", "linear"),
-    ],
-)
+NUMBERS = [
+    ("first_gap_ms", 104.0, "104 ms"),
+    ("ratio", 1.98333, "1.983"),
+    ("connects", 4120.0, "4,120"),
+    ("model", "linear", "linear"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), NUMBERS)
 def test_number_is_formatted_by_its_name(name: str, value: float | str, words: str) -> None:
     assert measured(name, value) == words
 

@@ -59,36 +59,36 @@ def test_times_are_those_of_the_broker() -> None:
     assert found.peer == "10.0.0.2:40001"
 
 
-@pytest.mark.parametrize(
-    ("api", "request_", "response", "sent", "returned"),
-    [
-        ("Metadata", {"topics": None}, {}, {"all_topics": True}, {}),
-        (
-            "JoinGroup",
-            {"groupId": "g", "sessionTimeoutMs": 45_000, "memberId": "", "protocols": [{"name": "range"}]},
-            {"generationId": 3, "memberId": "m", "members": [{"memberId": "m"}]},
-            {"session_timeout_ms": 45_000, "member_id": "", "protocols": ["range"]},
-            {"generation_id": 3, "member_id": "m"},
-        ),
-        (
-            "Heartbeat",
-            {"groupId": "g", "memberId": "m", "generationId": 3},
-            {},
-            {"member_id": "m", "generation_id": 3},
-            {},
-        ),
-        (
-            "OffsetCommit",
-            {"groupId": "g", "memberId": "m", "generationIdOrMemberEpoch": 3},
-            {},
-            {"member_id": "m", "generation_id": 3},
-            {},
-        ),
-        ("InitProducerId", {"transactionTimeoutMs": 60_000}, {}, {"transaction_timeout_ms": 60_000}, {}),
-        ("EndTxn", {"committed": True}, {}, {"committed": True}, {}),
-        ("FindCoordinator", {"keyType": 0, "coordinatorKeys": ["g"]}, {}, {"key_type": 0, "keys": ["g"]}, {}),
-    ],
-)
+RECORDED = [
+    ("Metadata", {"topics": None}, {}, {"all_topics": True}, {}),
+    (
+        "JoinGroup",
+        {"groupId": "g", "sessionTimeoutMs": 45_000, "memberId": "", "protocols": [{"name": "range"}]},
+        {"generationId": 3, "memberId": "m", "members": [{"memberId": "m"}]},
+        {"session_timeout_ms": 45_000, "member_id": "", "protocols": ["range"]},
+        {"generation_id": 3, "member_id": "m"},
+    ),
+    (
+        "Heartbeat",
+        {"groupId": "g", "memberId": "m", "generationId": 3},
+        {},
+        {"member_id": "m", "generation_id": 3},
+        {},
+    ),
+    (
+        "OffsetCommit",
+        {"groupId": "g", "memberId": "m", "generationIdOrMemberEpoch": 3},
+        {},
+        {"member_id": "m", "generation_id": 3},
+        {},
+    ),
+    ("InitProducerId", {"transactionTimeoutMs": 60_000}, {}, {"transaction_timeout_ms": 60_000}, {}),
+    ("EndTxn", {"committed": True}, {}, {"committed": True}, {}),
+    ("FindCoordinator", {"keyType": 0, "coordinatorKeys": ["g"]}, {}, {"key_type": 0, "keys": ["g"]}, {}),
+]
+
+
+@pytest.mark.parametrize(("api", "request_", "response", "sent", "returned"), RECORDED)
 def test_recorded_fields(
     api: str, request_: dict[str, object], response: dict[str, object], sent: object, returned: object
 ) -> None:
@@ -112,15 +112,15 @@ def test_requests_of_brokers_are_left_out() -> None:
     assert log.event(line("Metadata", {"topics": None}, isForwarded=True)) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[2026-01-31 12:00:00,010] DEBUG Completed request:RequestHeader(apiKey=FETCH", "request in the text form of"),
-        ("[2026-01-31 12:00:00,010] DEBUG Completed request:{}", "malformed completed request: "),
-        ("DEBUG Completed request:{}", "completed request without a timestamp; expected one such as"),
-        ("started", "neither a journal event nor a completed request"),
-    ],
-)
+OTHER_LINES = [
+    ("[2026-01-31 12:00:00,010] DEBUG Completed request:RequestHeader(apiKey=FETCH", "request in the text form of"),
+    ("[2026-01-31 12:00:00,010] DEBUG Completed request:{}", "malformed completed request: "),
+    ("DEBUG Completed request:{}", "completed request without a timestamp; expected one such as"),
+    ("started", "neither a journal event nor a completed request"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), OTHER_LINES)
 def test_another_line_is_reported_with_its_number(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "request.log"
     path.write_text(f"{line('Metadata', {'topics': None})}\n{text}\n")

@@ -120,16 +120,16 @@ def test_a_bad_source_is_one_line(tmp_path: Path, content: str, problem: str) ->
     assert found.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("args", "problem"),
-    [
-        ((), "SOURCE: missing; expected a file, -, or the URL of an admin port or a topic"),
-        (("ftp://x",), "SOURCE: expected a file, -, http://HOST:PORT (an admin port) or kafka://HOST:PORT/TOPIC, got"),
-        (("kafka://x",), "SOURCE: expected kafka://HOST:PORT/TOPIC, got kafka://x"),
-        (("-", "--rule", "no-client-ids"), "--rule: expected one of"),
-        (("--explain", "none"), "--explain: expected one of"),
-    ],
-)
+WRONG_USAGE = [
+    ((), "SOURCE: missing; expected a file, -, or the URL of an admin port or a topic"),
+    (("ftp://x",), "SOURCE: expected a file, -, http://HOST:PORT (an admin port) or kafka://HOST:PORT/TOPIC, got"),
+    (("kafka://x",), "SOURCE: expected kafka://HOST:PORT/TOPIC, got kafka://x"),
+    (("-", "--rule", "no-client-ids"), "--rule: expected one of"),
+    (("--explain", "none"), "--explain: expected one of"),
+]
+
+
+@pytest.mark.parametrize(("args", "problem"), WRONG_USAGE)
 def test_wrong_usage_is_one_line(args: tuple[str, ...], problem: str) -> None:
     found = run(*args)
     assert found.exit_code == 2

@@ -4,11 +4,10 @@ import pytest
 
 from sluice.cli.top.text import bar, short, sparkline, waits
 
+NUMBERS = [(0, "0"), (950, "950"), (999.6, "1.0k"), (1234, "1.2k"), (12_345, "12k"), (2e6, "2.0M"), (5e17, "500P")]
 
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0"), (950, "950"), (999.6, "1.0k"), (1234, "1.2k"), (12_345, "12k"), (2e6, "2.0M"), (5e17, "500P")],
-)
+
+@pytest.mark.parametrize(("number", "shown"), NUMBERS)
 def test_number_is_short(number: float, shown: str) -> None:
     assert short(number) == shown
 

@@ -111,14 +111,14 @@ class TestRecords:
             assert await stage.read(1) == [b"better"]
 
 
+ISOLATION_LEVELS = [
+    ("read_uncommitted", [b"plain", b"kept", b"gone", b"last", b"open"]),
+    ("read_committed", [b"plain", b"kept", b"last"]),
+]
+
+
 class TestTransactions:
-    @pytest.mark.parametrize(
-        ("isolation", "expected"),
-        [
-            ("read_uncommitted", [b"plain", b"kept", b"gone", b"last", b"open"]),
-            ("read_committed", [b"plain", b"kept", b"last"]),
-        ],
-    )
+    @pytest.mark.parametrize(("isolation", "expected"), ISOLATION_LEVELS)
     async def test_transactional_records_follow_the_isolation_level(
         self, isolation: str, expected: list[bytes]
     ) -> None:

@@ -55,6 +55,14 @@ def update(metadata: Metadata, now_ms: float, *topics: api.MetadataResponseTopic
     metadata.update(metadata.next_request(now_ms), response(*topics), version, now_ms)
 
 
+NEWS = {
+    "a newer epoch": topic(epoch=1),
+    "another topic of the same name": topic(topic_id=OTHER_ID),
+    "a partition without an epoch": topic(epoch=-1),
+    "a new partition": topic("u"),
+}
+
+
 class TestWhen:
     def test_new_client_requests_metadata_at_once(self, metadata: Metadata) -> None:
         assert metadata.time_to_next_update_ms(0.0) == 0
@@ -90,15 +98,7 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300.0) == 100
 
-    @pytest.mark.parametrize(
-        "news",
-        [
-            pytest.param(topic(epoch=1), id="a newer epoch"),
-            pytest.param(topic(topic_id=OTHER_ID), id="another topic of the same name"),
-            pytest.param(topic(epoch=-1), id="a partition without an epoch"),
-            pytest.param(topic("u"), id="a new partition"),
-        ],
-    )
+    @pytest.mark.parametrize("news", NEWS.values(), ids=NEWS)
     def test_news_reset_the_backoff(self, metadata: Metadata, news: api.MetadataResponseTopic) -> None:
         for _ in range(4):
             update(metadata, 0.0, topic())
@@ -114,6 +114,24 @@ class TestWhen:
         assert metadata.time_to_next_update_ms(300_000.0) == 0
 
 
+LEADER_UPDATES = {
+    "an older epoch is ignored": (topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5)),
+    "the same epoch is applied": (topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5)),
+    "a recreated topic's is applied": (topic(leader=2, epoch=1, topic_id=OTHER_ID), LeaderAndEpoch(NODES[2], 1)),
+    "without one": (topic(leader=2, epoch=-1), LeaderAndEpoch(NODES[2], -1)),
+    "an unknown leader is ignored": (topic(leader=9, epoch=6), LeaderAndEpoch(None, 6)),
+}
+
+
+NEWER_LEADERS = {
+    "a known node": ((2, 6), [], LeaderAndEpoch(NODES[2], 6)),
+    "a node in the response": ((3, 6), [Node(3, "c", 9092)], LeaderAndEpoch(Node(3, "c", 9092), 6)),
+    "a node without an endpoint is ignored": ((3, 6), [], LeaderAndEpoch(NODES[1], 5)),
+    "a known epoch is ignored": ((2, 5), [], LeaderAndEpoch(NODES[1], 5)),
+    "not nobody": ((-1, 6), [], LeaderAndEpoch(NODES[1], 5)),
+}
+
+
 class TestLeaders:
     def test_response_is_stored(self, metadata: Metadata) -> None:
         update(metadata, 0.0, topic(epoch=5))
@@ -127,20 +145,7 @@ class TestLeaders:
         assert known is not None
         assert known.replicas == (1, 2)
 
-    @pytest.mark.parametrize(
-        ("topic_metadata", "expected"),
-        [
-            pytest.param(topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5), id="an older epoch is ignored"),
-            pytest.param(topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5), id="the same epoch is applied"),
-            pytest.param(
-                topic(leader=2, epoch=1, topic_id=OTHER_ID),
-                LeaderAndEpoch(NODES[2], 1),
-                id="a recreated topic's is applied",
-            ),
-            pytest.param(topic(leader=2, epoch=-1), LeaderAndEpoch(NODES[2], -1), id="without one"),
-            pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="an unknown leader is ignored"),
-        ],
-    )
+    @pytest.mark.parametrize(("topic_metadata", "expected"), LEADER_UPDATES.values(), ids=LEADER_UPDATES)
     def test_leader_is_updated_by_epoch(
         self, metadata: Metadata, topic_metadata: api.MetadataResponseTopic, expected: LeaderAndEpoch
     ) -> None:
@@ -160,18 +165,7 @@ class TestLeaders:
         assert metadata.time_to_next_update_ms(1000.0) == 0
         assert metadata.current_leader(T0) == LeaderAndEpoch(None, 6)
 
-    @pytest.mark.parametrize(
-        ("leader", "nodes", "expected"),
-        [
-            pytest.param((2, 6), [], LeaderAndEpoch(NODES[2], 6), id="a known node"),
-            pytest.param(
-                (3, 6), [Node(3, "c", 9092)], LeaderAndEpoch(Node(3, "c", 9092), 6), id="a node in the response"
-            ),
-            pytest.param((3, 6), [], LeaderAndEpoch(NODES[1], 5), id="a node without an endpoint is ignored"),
-            pytest.param((2, 5), [], LeaderAndEpoch(NODES[1], 5), id="a known epoch is ignored"),
-            pytest.param((-1, 6), [], LeaderAndEpoch(NODES[1], 5), id="not nobody"),
-        ],
-    )
+    @pytest.mark.parametrize(("leader", "nodes", "expected"), NEWER_LEADERS.values(), ids=NEWER_LEADERS)
     def test_produce_and_fetch_responses_can_name_a_newer_leader(
         self, metadata: Metadata, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
     ) -> None:
@@ -183,14 +177,14 @@ class TestLeaders:
         assert metadata.cluster.topic_ids == {"t": ID}
 
 
+RETRIABLE = {
+    "a topic error": topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "a partition error": topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE),
+}
+
+
 class TestErrors:
-    @pytest.mark.parametrize(
-        "topic_metadata",
-        [
-            pytest.param(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), id="a topic error"),
-            pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="a partition error"),
-        ],
-    )
+    @pytest.mark.parametrize("topic_metadata", RETRIABLE.values(), ids=RETRIABLE)
     def test_retriable_error_requests_an_update(
         self, metadata: Metadata, topic_metadata: api.MetadataResponseTopic
     ) -> None:

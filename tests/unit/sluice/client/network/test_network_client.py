@@ -80,6 +80,15 @@ def setup() -> Setup:
     return Setup()
 
 
+NAMED_VERSIONS = {
+    "none: version 0": ([], [5, 0]),
+    "1, which it refuses too: version 0": ([ApiVersion(api_key=18, max_version=1)], [5, 1, 0]),
+}
+
+
+DOWNGRADES = {"to the broker's version": (3, [5, 3]), "down to version 0": (0, [5, 0])}
+
+
 class TestConnecting:
     def test_new_client_requests_api_versions_then_metadata(self, setup: Setup) -> None:
         setup.wakeup()
@@ -92,10 +101,7 @@ class TestConnecting:
         setup = Setup().connected()
         assert setup.broker.connected_at_ms == [0, 0]
 
-    @pytest.mark.parametrize(
-        ("highest", "expected"),
-        [pytest.param(3, [5, 3], id="to the broker's version"), pytest.param(0, [5, 0], id="down to version 0")],
-    )
+    @pytest.mark.parametrize(("highest", "expected"), DOWNGRADES.values(), ids=DOWNGRADES)
     def test_unsupported_api_versions_version_is_downgraded(self, highest: int, expected: list[int]) -> None:
         setup = Setup()
         setup.broker.versions["ApiVersions"] = (0, highest)
@@ -104,13 +110,7 @@ class TestConnecting:
         assert setup.broker.requests("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
 
-    @pytest.mark.parametrize(
-        ("known", "versions"),
-        [
-            pytest.param([], [5, 0], id="none: version 0"),
-            pytest.param([ApiVersion(api_key=18, max_version=1)], [5, 1, 0], id="1, which it refuses too: version 0"),
-        ],
-    )
+    @pytest.mark.parametrize(("known", "versions"), NAMED_VERSIONS.values(), ids=NAMED_VERSIONS)
     def test_api_versions_has_a_version_that_the_broker_names(
         self, setup: Setup, known: list[ApiVersion], versions: list[int]
     ) -> None:
@@ -188,6 +188,19 @@ class TestConnecting:
         assert setup.client.states.can_connect(1, setup.now_ms)
 
 
+NO_COMMON_VERSION = {
+    "not served": ((0, -1), None, "ListGroups is not served by this broker"),
+    "too old": ((0, 3), 4, "ListGroups: the broker serves versions 0 to 3; expected 4 to 5"),
+}
+
+
+INVALID_RESPONSES = {
+    "another's": lambda request: request.respond(DescribeClusterResponse(), correlation_id=999),
+    "cut short": lambda request: request._end.send(b"\0\0\0\5\0\0\0\0\0"),
+    "an invalid frame size": lambda request: request._end.send(b"\xff\0\0\0"),
+}
+
+
 class TestRequests:
     def test_response_completes_its_request(self) -> None:
         setup = Setup().connected()
@@ -215,13 +228,7 @@ class TestRequests:
         setup.advance(0)
         assert versions == [exchange.version] == [3]
 
-    @pytest.mark.parametrize(
-        ("served", "oldest", "error"),
-        [
-            pytest.param((0, -1), None, "ListGroups is not served by this broker", id="not served"),
-            pytest.param((0, 3), 4, "ListGroups: the broker serves versions 0 to 3; expected 4 to 5", id="too old"),
-        ],
-    )
+    @pytest.mark.parametrize(("served", "oldest", "error"), NO_COMMON_VERSION.values(), ids=NO_COMMON_VERSION)
     def test_request_without_a_common_version_is_not_sent(
         self, setup: Setup, served: tuple[int, int], oldest: int | None, error: str
     ) -> None:
@@ -300,16 +307,7 @@ class TestRequests:
         assert len(setup.done) == 2
         assert exchange.failure() is None
 
-    @pytest.mark.parametrize(
-        "spoil",
-        [
-            pytest.param(
-                lambda request: request.respond(DescribeClusterResponse(), correlation_id=999), id="another's"
-            ),
-            pytest.param(lambda request: request._end.send(b"\0\0\0\5\0\0\0\0\0"), id="cut short"),
-            pytest.param(lambda request: request._end.send(b"\xff\0\0\0"), id="an invalid frame size"),
-        ],
-    )
+    @pytest.mark.parametrize("spoil", INVALID_RESPONSES.values(), ids=INVALID_RESPONSES)
     def test_invalid_response_closes_the_connection(self, spoil: Callable[[ReceivedRequest], None]) -> None:
         setup = Setup().connected()
         setup.send()

@@ -57,21 +57,21 @@ def test_an_error_of_another_kind_is_retried(api: str, caplog: pytest.LogCapture
     assert not [record for record in caplog.records if record.exc_info]
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        (
-            {"security.protocol": "SASL_PLAINTEXT"},
-            "admin: security.protocol=sasl_plaintext requires sasl.mechanism and sasl.jaas.config",
-        ),
-        (sasl("PLAIN") | {"sasl.jaas.config": "secret"}, "admin: sasl.jaas.config=[hidden]: expected MODULE required"),
-        (
-            sasl("PLAIN") | {"sasl.jaas.config": 'M required user="alice";'},
-            "admin: sasl.jaas.config=[hidden]: has no username and no password",
-        ),
-        (sasl("GSSAPI"), "admin: sasl.mechanism: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
-    ],
-)
+INCONSISTENT = [
+    (
+        {"security.protocol": "SASL_PLAINTEXT"},
+        "admin: security.protocol=sasl_plaintext requires sasl.mechanism and sasl.jaas.config",
+    ),
+    (sasl("PLAIN") | {"sasl.jaas.config": "secret"}, "admin: sasl.jaas.config=[hidden]: expected MODULE required"),
+    (
+        sasl("PLAIN") | {"sasl.jaas.config": 'M required user="alice";'},
+        "admin: sasl.jaas.config=[hidden]: has no username and no password",
+    ),
+    (sasl("GSSAPI"), "admin: sasl.mechanism: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+]
+
+
+@pytest.mark.parametrize(("given", "line"), INCONSISTENT)
 def test_inconsistent_settings_are_rejected(given: dict[str, str], line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         admin_config({"bootstrap.servers": "127.0.0.1:1", **given})

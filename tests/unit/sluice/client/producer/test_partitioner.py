@@ -5,19 +5,18 @@ import pytest
 from sluice.client.metadata.cluster import PartitionMetadata
 from sluice.client.producer.partitioner import StickyPartitioner, murmur2, partition_for_key
 
-
 # The hashes of Kafka's own tests, which print signed integers.
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-    ],
-)
+KEY_HASHES = [
+    (b"21", -973932308),
+    (b"foobar", -790332482),
+    (b"a-little-bit-long-string", -985981536),
+    (b"a-little-bit-longer-string", -1486304829),
+    (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+    (b"abc", 479470107),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEY_HASHES)
 def test_key_hash_equals_kafkas(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected % 2**32
     assert partition_for_key(key, 7) == (expected & 0x7FFFFFFF) % 7
@@ -25,6 +24,14 @@ def test_key_hash_equals_kafkas(key: bytes, expected: int) -> None:
 
 def partitions(*leaders: int) -> dict[int, PartitionMetadata]:
     return {number: PartitionMetadata(leader_id=leader) for number, leader in enumerate(leaders)}
+
+
+QUEUES = {
+    "short queues are preferred": ({0: 0, 1: 3, 2: 1}, [4000, 1000, 3000]),
+    "unknown queues are uniform": (None, [1000, 1000]),
+    "equal queues are uniform": ({0: 2, 1: 2}, [1000, 1000]),
+    "no queues are uniform": ({}, [1000, 1000]),
+}
 
 
 class TestStickyPartitioner:
@@ -61,15 +68,7 @@ class TestStickyPartitioner:
     def test_any_partition_is_used_if_none_has_a_leader(self) -> None:
         assert StickyPartitioner(1, Random(1)).current(partitions(-1, -1)) in (0, 1)
 
-    @pytest.mark.parametrize(
-        ("queues", "expected"),
-        [
-            pytest.param({0: 0, 1: 3, 2: 1}, [4000, 1000, 3000], id="short queues are preferred"),
-            pytest.param(None, [1000, 1000], id="unknown queues are uniform"),
-            pytest.param({0: 2, 1: 2}, [1000, 1000], id="equal queues are uniform"),
-            pytest.param({}, [1000, 1000], id="no queues are uniform"),
-        ],
-    )
+    @pytest.mark.parametrize(("queues", "expected"), QUEUES.values(), ids=QUEUES)
     def test_partitions_are_weighed_by_their_queues(self, queues: dict[int, int] | None, expected: list[int]) -> None:
         partitioner = StickyPartitioner(1, Random(1))
         known = partitions(*[1] * len(expected))

@@ -57,18 +57,18 @@ class TestRecords:
             assert not late.done()
 
 
+WITHOUT_METADATA = [
+    (None, r"^Topic unknown not present in metadata after 1500 ms.$"),
+    (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
+]
+
+
 class TestSending:
     async def test_sending_waits_for_an_auto_created_topic(self) -> None:
         async with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap}) as producer:
             assert (await (await producer.send("new", b"v"))).offset == 0
 
-    @pytest.mark.parametrize(
-        ("partition", "message"),
-        [
-            (None, r"^Topic unknown not present in metadata after 1500 ms.$"),
-            (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
-        ],
-    )
+    @pytest.mark.parametrize(("partition", "message"), WITHOUT_METADATA)
     async def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, message: str) -> None:
         async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
             given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}

@@ -43,6 +43,18 @@ def drained(manager: TransactionManager, *batches: ProducerBatch) -> list[Produc
     return list(batches)
 
 
+RETRIABLE = {
+    "it was lost": (None, exception_of(ErrorCode.NETWORK_EXCEPTION)),
+    "a retriable error": (InitProducerIdResponse(error_code=14), None),
+}
+
+
+FATAL = {
+    "an error": (InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST), None),
+    "no such API": (None, UnsupportedVersionException("no")),
+}
+
+
 class TestTheId:
     def test_producer_id_is_requested_before_draining(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
@@ -56,13 +68,7 @@ class TestTheId:
         assert manager.next_request_ms() is None
         assert manager.may_drain(a_batch())
 
-    @pytest.mark.parametrize(
-        ("response", "failure"),
-        [
-            pytest.param(None, exception_of(ErrorCode.NETWORK_EXCEPTION), id="it was lost"),
-            pytest.param(InitProducerIdResponse(error_code=14), None, id="a retriable error"),
-        ],
-    )
+    @pytest.mark.parametrize(("response", "failure"), RETRIABLE.values(), ids=RETRIABLE)
     def test_producer_id_is_requested_again_after_a_backoff(
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:
@@ -86,13 +92,7 @@ class TestTheId:
         assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert manager.next_request_ms() == 600
 
-    @pytest.mark.parametrize(
-        ("response", "failure"),
-        [
-            pytest.param(InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST), None, id="an error"),
-            pytest.param(None, UnsupportedVersionException("no"), id="no such API"),
-        ],
-    )
+    @pytest.mark.parametrize(("response", "failure"), FATAL.values(), ids=FATAL)
     def test_fatal_producer_id_error_is_permanent(
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:

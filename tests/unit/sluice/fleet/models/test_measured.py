@@ -55,17 +55,17 @@ def test_a_model_has_the_measured_backoffs_and_the_clients_settings(tmp_path: Pa
     assert Parameters(lanes_of(model)).retry.wait_us(zero, zero + 9, np.zeros(1)).tolist() == [100_000]
 
 
-@pytest.mark.parametrize(
-    ("reference", "problem"),
-    [
-        ("report.json", "--model report.json: expected REPORT#CLIENT, such as report.json#kafka-python"),
-        ("/missing.json#a", "--model /missing.json#a: No such file or directory"),
-        (f"{__file__}#mine", "expected the report.json of `sluice audit run`; "),
-        ("{path}#other", "unknown client; expected one of mine"),
-        ("{path}#mine", "the report has no measured backoff of connect attempts"),
-        ("{linear}#mine", "expected a constant or exponential backoff of connect attempts, got linear"),
-    ],
-)
+UNUSABLE = [
+    ("report.json", "--model report.json: expected REPORT#CLIENT, such as report.json#kafka-python"),
+    ("/missing.json#a", "--model /missing.json#a: No such file or directory"),
+    (f"{__file__}#mine", "expected the report.json of `sluice audit run`; "),
+    ("{path}#other", "unknown client; expected one of mine"),
+    ("{path}#mine", "the report has no measured backoff of connect attempts"),
+    ("{linear}#mine", "expected a constant or exponential backoff of connect attempts, got linear"),
+]
+
+
+@pytest.mark.parametrize(("reference", "problem"), UNUSABLE)
 def test_an_unusable_report_is_refused(reference: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "linear").mkdir()
     paths = {

@@ -22,27 +22,27 @@ def test_settings_apply_to_all_models_or_one() -> None:
     assert (before.model.acks, before.model.loop, before.model.retry_backoff_ms) == ("1", "open", 5)
 
 
-@pytest.mark.parametrize(
-    ("mix", "setting", "problem"),
-    [
-        ("jav:5", "acks=1", "--fleet jav:5: unknown model; expected one of kafka-4.4, java, kip-580-before, sluice,"),
-        ("kafka-4.4", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS with 1 to 10000000 clients, got nothing"),
-        ("kafka-4.4:0", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
-        ("kafka-4.4:-1", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
-        ("kafka-4.4:99999999999999", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
-        ("kafka-4.4:1,kafka-4.4:2", "acks=1", "--fleet kafka-4.4: expected each model once"),
-        ("kafka-4.4:1", "acks", "--set acks: expected NAME=VALUE or MODEL.NAME=VALUE"),
-        ("kafka-4.4:1", "ack=1", "--set ack=1: unknown setting; expected one of acks, coordinator.lookup,"),
-        ("kafka-4.4:1", "acks=2", "--set acks=2: expected one of 1, all, got 2"),
-        ("kafka-4.4:1", "requests.per.s=0", "--set requests.per.s=0: expected a rate above 0, up to 1000"),
-        ("kafka-4.4:1", "retry.backoff.ms=-1", "--set retry.backoff.ms=-1: expected milliseconds, at least 0"),
-        (
-            "kafka-4.4:1",
-            "retry.backoff.ms=x",
-            "--set retry.backoff.ms=x: expected a number, true, false or null, got x",
-        ),
-    ],
-)
+IMPOSSIBLE = [
+    ("jav:5", "acks=1", "--fleet jav:5: unknown model; expected one of kafka-4.4, java, kip-580-before, sluice,"),
+    ("kafka-4.4", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS with 1 to 10000000 clients, got nothing"),
+    ("kafka-4.4:0", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
+    ("kafka-4.4:-1", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
+    ("kafka-4.4:99999999999999", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
+    ("kafka-4.4:1,kafka-4.4:2", "acks=1", "--fleet kafka-4.4: expected each model once"),
+    ("kafka-4.4:1", "acks", "--set acks: expected NAME=VALUE or MODEL.NAME=VALUE"),
+    ("kafka-4.4:1", "ack=1", "--set ack=1: unknown setting; expected one of acks, coordinator.lookup,"),
+    ("kafka-4.4:1", "acks=2", "--set acks=2: expected one of 1, all, got 2"),
+    ("kafka-4.4:1", "requests.per.s=0", "--set requests.per.s=0: expected a rate above 0, up to 1000"),
+    ("kafka-4.4:1", "retry.backoff.ms=-1", "--set retry.backoff.ms=-1: expected milliseconds, at least 0"),
+    (
+        "kafka-4.4:1",
+        "retry.backoff.ms=x",
+        "--set retry.backoff.ms=x: expected a number, true, false or null, got x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mix", "setting", "problem"), IMPOSSIBLE)
 def test_an_impossible_fleet_is_refused(mix: str, setting: str, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_mix(mix, [setting])

@@ -9,20 +9,20 @@ from tests.support.lint_results import RULES
 REMEDY = RULES["lost-records"].remedy
 
 
-@pytest.mark.parametrize(
-    ("client_id", "software", "field"),
-    [
-        ("shop", "apache-kafka-java", "java"),
-        ("shop", "librdkafka", "librdkafka"),
-        ("shop", "confluent-kafka-python", "librdkafka"),
-        ("shop", "kgo", "franz_go"),
-        ("shop", "kafka-python", "aiokafka"),
-        ("aiokafka-0.14.0", "", "aiokafka"),
-        ("kafkajs", "", "kafkajs"),
-        ("shop", "", None),
-        ("kafkajs", "sarama", None),
-    ],
-)
+LIBRARIES = [
+    ("shop", "apache-kafka-java", "java"),
+    ("shop", "librdkafka", "librdkafka"),
+    ("shop", "confluent-kafka-python", "librdkafka"),
+    ("shop", "kgo", "franz_go"),
+    ("shop", "kafka-python", "aiokafka"),
+    ("aiokafka-0.14.0", "", "aiokafka"),
+    ("kafkajs", "", "kafkajs"),
+    ("shop", "", None),
+    ("kafkajs", "sarama", None),
+]
+
+
+@pytest.mark.parametrize(("client_id", "software", "field"), LIBRARIES)
 def test_the_library_of_a_client(client_id: str, software: str, field: str | None) -> None:
     assert library(ClientKey(client_id, software, "1")) == field
 

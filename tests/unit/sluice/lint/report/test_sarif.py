@@ -31,10 +31,10 @@ def test_each_result_has_its_rule_and_level() -> None:
     assert [each["level"] for each in run["results"]] == ["error", "warning", "note"]
 
 
-@pytest.mark.parametrize(
-    ("location", "uri"),
-    [("conf/my app.yml", "conf/my%20app.yml"), ("http://127.0.0.1:9644", "http://127.0.0.1:9644"), ("-", "-")],
-)
+LOCATIONS = [("conf/my app.yml", "conf/my%20app.yml"), ("http://127.0.0.1:9644", "http://127.0.0.1:9644"), ("-", "-")]
+
+
+@pytest.mark.parametrize(("location", "uri"), LOCATIONS)
 def test_the_location_is_a_uri(location: str, uri: str) -> None:
     (run,) = log(location)["runs"]
     locations = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]}

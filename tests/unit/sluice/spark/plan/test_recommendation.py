@@ -60,16 +60,16 @@ def test_the_default_stands_on_enough_clients(
     assert bool(found.why_no_default) is (default is None)
 
 
-@pytest.mark.parametrize(
-    ("name", "default", "overridden"),
-    [
-        ("throttled", None, ["web-11", "web-10", "web-9", "web-8", "web-7"]),
-        ("brief", 500, []),
-        ("irregular", 500, []),
-        ("uncertain", 750, []),
-        ("web-12", 120, ["web-12"]),
-    ],
-)
+LOWER_BOUNDS = [
+    ("throttled", None, ["web-11", "web-10", "web-9", "web-8", "web-7"]),
+    ("brief", 500, []),
+    ("irregular", 500, []),
+    ("uncertain", 750, []),
+    ("web-12", 120, ["web-12"]),
+]
+
+
+@pytest.mark.parametrize(("name", "default", "overridden"), LOWER_BOUNDS)
 def test_a_client_whose_demand_is_a_lower_bound_has_no_override(
     name: str, default: int | None, overridden: list[str]
 ) -> None:

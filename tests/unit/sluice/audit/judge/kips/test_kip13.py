@@ -50,18 +50,18 @@ def test_other_connections_need_not_wait() -> None:
     assert judged([400, 400], beside_ms=50).state is State.PASS
 
 
-@pytest.mark.parametrize(
-    ("api", "version", "state"),
-    [
-        ("Produce", 6, State.DEVIATES),
-        ("Produce", 5, State.INCONCLUSIVE),
-        ("Fetch", 8, State.DEVIATES),
-        ("Fetch", 7, State.INCONCLUSIVE),
-        ("OffsetCommit", 4, State.DEVIATES),
-        ("OffsetCommit", 3, State.INCONCLUSIVE),
-        ("SaslHandshake", 1, State.INCONCLUSIVE),
-    ],
-)
+VERSIONS = [
+    ("Produce", 6, State.DEVIATES),
+    ("Produce", 5, State.INCONCLUSIVE),
+    ("Fetch", 8, State.DEVIATES),
+    ("Fetch", 7, State.INCONCLUSIVE),
+    ("OffsetCommit", 4, State.DEVIATES),
+    ("OffsetCommit", 3, State.INCONCLUSIVE),
+    ("SaslHandshake", 1, State.INCONCLUSIVE),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "state"), VERSIONS)
 def test_only_versions_since_kip_219_must_wait(api: str, version: int, state: State) -> None:
     assert judged([100, 100], api=api, version=version).state is state
 

@@ -239,13 +239,13 @@ STATIC_WAITS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("statement", "probe", "api", "role"),
-    [
-        ("KIP-580/13", "list-offsets-error", "ListOffsets", Role.CONSUMER),
-        ("KIP-580/14", "init-producer-id-error", "InitProducerId", Role.PRODUCER),
-    ],
-)
+STATIC_CALLS = [
+    ("KIP-580/13", "list-offsets-error", "ListOffsets", Role.CONSUMER),
+    ("KIP-580/14", "init-producer-id-error", "InitProducerId", Role.PRODUCER),
+]
+
+
+@pytest.mark.parametrize(("statement", "probe", "api", "role"), STATIC_CALLS)
 @pytest.mark.parametrize(("waits", "state"), STATIC_WAITS.values(), ids=STATIC_WAITS)
 def test_waits_that_kafka_left_static(
     statement: str, probe: str, api: str, role: Role, waits: list[float], state: State

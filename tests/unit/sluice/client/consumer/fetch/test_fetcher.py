@@ -151,15 +151,15 @@ def test_fetch_after_a_lost_fetch_is_full(response: ScriptedResponse) -> None:
     assert [request.message.session_epoch for request in stage.one.requests("Fetch")][:2] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-    ],
-)
+RETRIABLE = [
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+]
+
+
+@pytest.mark.parametrize("code", RETRIABLE)
 def test_retriable_error_waits_for_new_metadata(code: ErrorCode) -> None:
     stage = reading(code=code)
     stage.fetch()

@@ -26,6 +26,13 @@ def resetting(reset: OffsetReset = EARLIEST, *, read_committed: bool = False) ->
     return stage
 
 
+FAILED_RESETS = {
+    "a retriable error": ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    "another error": ErrorCode.UNKNOWN_SERVER_ERROR,
+    "a lost connection": DISCONNECT,
+}
+
+
 class TestResets:
     def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self) -> None:
         stage = resetting()
@@ -60,14 +67,7 @@ class TestResets:
         stage.look()
         assert stage.subscriptions.state_of(P0).reset == LATEST
 
-    @pytest.mark.parametrize(
-        "response",
-        [
-            pytest.param(ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a retriable error"),
-            pytest.param(ErrorCode.UNKNOWN_SERVER_ERROR, id="another error"),
-            pytest.param(DISCONNECT, id="a lost connection"),
-        ],
-    )
+    @pytest.mark.parametrize("response", FAILED_RESETS.values(), ids=FAILED_RESETS)
     def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(
         self, response: ScriptedResponse | int
     ) -> None:

@@ -112,15 +112,15 @@ async def test_unresponsive_coordinator_is_forgotten(
         assert isinstance(await stage.coordinator.send(HEARTBEAT), HeartbeatResponse)
 
 
-@pytest.mark.parametrize(
-    ("code", "forgotten"),
-    [
-        (ErrorCode.NOT_COORDINATOR, True),
-        (ErrorCode.COORDINATOR_NOT_AVAILABLE, True),
-        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False),
-        (ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
-    ],
-)
+MOVED = [
+    (ErrorCode.NOT_COORDINATOR, True),
+    (ErrorCode.COORDINATOR_NOT_AVAILABLE, True),
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False),
+    (ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
+]
+
+
+@pytest.mark.parametrize(("code", "forgotten"), MOVED)
 async def test_error_codes_show_whether_the_coordinator_moved(code: ErrorCode, forgotten: bool) -> None:
     async with group_stage() as stage:
         await stage.coordinator.ensure()

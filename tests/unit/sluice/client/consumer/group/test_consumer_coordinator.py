@@ -78,6 +78,12 @@ async def join(consumer: Consumer, listener: RebalanceListener | None = None) ->
     await until_assigned(consumer, 4)
 
 
+REVOCATIONS = [
+    ("range", [("assigned", {0, 1, 2, 3}), ("revoked", {0, 1, 2, 3}), ("assigned", {0, 1})]),
+    ("cooperative-sticky", [("assigned", {0, 1, 2, 3}), ("revoked", {2, 3}), ("assigned", set())]),
+]
+
+
 class TestMembers:
     async def test_lone_member_owns_all_partitions(self) -> None:
         async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
@@ -101,13 +107,7 @@ class TestMembers:
                 assert other.assignment() | stage.consumer.assignment() == ALL
             await until_assigned(stage.consumer, 4)
 
-    @pytest.mark.parametrize(
-        ("assignor", "expected"),
-        [
-            ("range", [("assigned", {0, 1, 2, 3}), ("revoked", {0, 1, 2, 3}), ("assigned", {0, 1})]),
-            ("cooperative-sticky", [("assigned", {0, 1, 2, 3}), ("revoked", {2, 3}), ("assigned", set())]),
-        ],
-    )
+    @pytest.mark.parametrize(("assignor", "expected"), REVOCATIONS)
     async def test_rebalance_revokes_all_or_only_moving_partitions(
         self, assignor: str, expected: list[tuple[str, set[int]]]
     ) -> None:
@@ -307,13 +307,13 @@ async def test_subscribing_and_assigning_exclude_each_other() -> None:
             stage.consumer.assign([P0])
 
 
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy: expected one of range, "),
-        ({"group.protocol": "consumer"}, "group.protocol=consumer: this client speaks the classic protocol only"),
-    ],
-)
+UNSUPPORTED = [
+    ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy: expected one of range, "),
+    ({"group.protocol": "consumer"}, "group.protocol=consumer: this client speaks the classic protocol only"),
+]
+
+
+@pytest.mark.parametrize(("config", "problem"), UNSUPPORTED)
 def test_unsupported_setting_is_rejected(config: Settings, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         Consumer({"bootstrap.servers": "a:1", "group.id": "g", **config})

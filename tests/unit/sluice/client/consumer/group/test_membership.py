@@ -164,19 +164,19 @@ async def test_leader_with_a_rack_assigns_by_racks_and_rejoins_when_they_change(
         assert member.membership.needs_to_join()
 
 
-@pytest.mark.parametrize(
-    ("api", "code", "waits", "as_member"),
-    [
-        ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED, False, "m-1"),
-        ("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
-        ("JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, True, ""),
-        ("JoinGroup", ErrorCode.NOT_COORDINATOR, True, ""),
-        ("SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS, False, "m-1"),
-        ("SyncGroup", ErrorCode.ILLEGAL_GENERATION, False, ""),
-        ("SyncGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
-        ("SyncGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE, True, "m-1"),
-    ],
-)
+JOIN_ERRORS = [
+    ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED, False, "m-1"),
+    ("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
+    ("JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, True, ""),
+    ("JoinGroup", ErrorCode.NOT_COORDINATOR, True, ""),
+    ("SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS, False, "m-1"),
+    ("SyncGroup", ErrorCode.ILLEGAL_GENERATION, False, ""),
+    ("SyncGroup", ErrorCode.UNKNOWN_MEMBER_ID, False, ""),
+    ("SyncGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE, True, "m-1"),
+]
+
+
+@pytest.mark.parametrize(("api", "code", "waits", "as_member"), JOIN_ERRORS)
 async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
     async with new_member() as (stage, member):
         well = stage.one.responses[api]
@@ -202,6 +202,15 @@ async def test_fatal_join_error_is_raised() -> None:
         assert len(stage.one.requests("JoinGroup")) == 1
 
 
+HEARTBEAT_ERRORS = [
+    (ErrorCode.NONE, False, False),
+    (ErrorCode.REBALANCE_IN_PROGRESS, True, False),
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False, False),
+    (ErrorCode.UNKNOWN_MEMBER_ID, True, True),
+    (ErrorCode.ILLEGAL_GENERATION, True, True),
+]
+
+
 class TestHeartbeats:
     async def test_heartbeats_are_sent_every_interval_while_stable(self) -> None:
         async with joined_member() as (stage, member):
@@ -211,16 +220,7 @@ class TestHeartbeats:
             request = stage.one.requests("Heartbeat")[0].message
             assert (request.group_id, request.generation_id, request.member_id) == ("g", 1, "m-1")
 
-    @pytest.mark.parametrize(
-        ("code", "rejoins", "out"),
-        [
-            (ErrorCode.NONE, False, False),
-            (ErrorCode.REBALANCE_IN_PROGRESS, True, False),
-            (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False, False),
-            (ErrorCode.UNKNOWN_MEMBER_ID, True, True),
-            (ErrorCode.ILLEGAL_GENERATION, True, True),
-        ],
-    )
+    @pytest.mark.parametrize(("code", "rejoins", "out"), HEARTBEAT_ERRORS)
     async def test_heartbeat_errors_change_the_membership(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
         async with joined_member() as (stage, member):
             stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)

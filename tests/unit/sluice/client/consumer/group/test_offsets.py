@@ -50,6 +50,14 @@ def committed_with(*codes: int) -> Callable[[ReceivedRequest], ScriptedResponse]
     return handle
 
 
+COMMIT_ERRORS = [
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+]
+
+
 class TestACommit:
     async def test_commit_contains_the_member_identity_and_offsets(self) -> None:
         async with group_stage() as stage:
@@ -67,15 +75,7 @@ class TestACommit:
             await Offsets(stage).of_group.commit({}, stage.deadline())
             assert stage.request_times_ms("OffsetCommit") == []
 
-    @pytest.mark.parametrize(
-        "code",
-        [
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode.NOT_COORDINATOR,
-            ErrorCode.REQUEST_TIMED_OUT,
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ],
-    )
+    @pytest.mark.parametrize("code", COMMIT_ERRORS)
     async def test_retriable_commit_error_is_retried_with_exponential_backoff(self, code: ErrorCode) -> None:
         async with group_stage() as stage:
             stage.one.responses["OffsetCommit"] = committed_with(code, code, code, 0)
@@ -132,6 +132,13 @@ def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callabl
     return handle
 
 
+FETCH_FAILURES = {
+    "the coordinator is loading": committed_offset(-1, group_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    "not coordinator": committed_offset(-1, group_code=ErrorCode.NOT_COORDINATOR),
+    "unstable offset commit (open transaction)": committed_offset(-1, code=ErrorCode.UNSTABLE_OFFSET_COMMIT),
+}
+
+
 class TestCommittedOffsets:
     @pytest.mark.parametrize("version", [1, 7, 8, 9])
     async def test_committed_offsets_are_read_in_every_version(self, version: int) -> None:
@@ -146,19 +153,7 @@ class TestCommittedOffsets:
             stage.one.responses["OffsetFetch"] = committed_offset(-1)
             assert await Offsets(stage).of_group.committed([P0], stage.deadline()) == {P0: None}
 
-    @pytest.mark.parametrize(
-        "fails",
-        [
-            pytest.param(
-                committed_offset(-1, group_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), id="the coordinator is loading"
-            ),
-            pytest.param(committed_offset(-1, group_code=ErrorCode.NOT_COORDINATOR), id="not coordinator"),
-            pytest.param(
-                committed_offset(-1, code=ErrorCode.UNSTABLE_OFFSET_COMMIT),
-                id="unstable offset commit (open transaction)",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize("fails", FETCH_FAILURES.values(), ids=FETCH_FAILURES)
     async def test_retriable_fetch_error_is_retried(self, fails: Callable[[ReceivedRequest], ScriptedResponse]) -> None:
         async with group_stage() as stage:
             well = committed_offset(7)
