@@ -4,6 +4,8 @@ The numbers are those of docs/kip-*.md, without statements about brokers. A stat
 where the KIP's text differs and both are correct, the judge accepts both (report/kip_texts.toml).
 """
 
+from functools import partial
+
 import msgspec
 
 from .observation import Role
@@ -43,6 +45,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
         return self.origin or self.id.partition("/")[0]
 
 
+_of_retries = partial(Statement, settings=_RETRY)
+_of_batches = partial(Statement, settings=_RETRY, roles=(_P,))
+_of_reconnects = partial(Statement, settings=_RECONNECT)
+_of_delivery = partial(Statement, settings=_DELIVERY, roles=(_P,))
+
 _KIP_13 = (
     Statement(
         id="KIP-13/20",
@@ -53,61 +60,40 @@ _KIP_13 = (
 )
 
 _KIP_580 = (
-    Statement(
+    _of_batches(
         id="KIP-580/1",
         text="Doubles the wait before each retry of a batch, from retry.backoff.ms, with ± 20 % jitter.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=(*_PRODUCE_ERRORS, "produce-mute"),
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/2",
         text="Waits at most retry.backoff.max.ms before a retry, and at least 80 % of it once that is reached.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=(*_PRODUCE_ERRORS, "long-outage", "ten-minutes"),
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/3",
         text="Waits retry.backoff.max.ms before each retry, without jitter, if retry.backoff.ms is above it.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=("produce-base-above-max",),
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/4",
         text="Waits the same time before each retry if retry.backoff.ms equals retry.backoff.max.ms; by the KIP's text "
         "the first wait may be up to 20 % shorter.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=("produce-constant-backoff",),
     ),
-    Statement(
-        id="KIP-580/5",
-        text="Counts the failures of each batch separately.",
-        roles=(_P,),
-        settings=_RETRY,
-        probes=("produce-two-partitions",),
+    _of_batches(
+        id="KIP-580/5", text="Counts the failures of each batch separately.", probes=("produce-two-partitions",)
     ),
-    Statement(
-        id="KIP-580/6",
-        text="Restarts at retry.backoff.ms after a success.",
-        roles=(_P,),
-        settings=_RETRY,
-        probes=("produce-then-success",),
-    ),
-    Statement(
+    _of_batches(id="KIP-580/6", text="Restarts at retry.backoff.ms after a success.", probes=("produce-then-success",)),
+    _of_batches(
         id="KIP-580/7",
         text="Resends a batch without a wait after it has learned of a new leader.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=("produce-new-leader",),
         origin="KIP-951",
     ),
-    Statement(
+    _of_retries(
         id="KIP-580/8",
         text="Requests the metadata of an unknown topic with waits that double, from retry.backoff.ms.",
-        settings=_RETRY,
         probes=("metadata-unknown-topic", "metadata-leader-not-available"),
     ),
     Statement(
@@ -116,11 +102,10 @@ _KIP_580 = (
         settings=(*_RETRY, *_RECONNECT),
         probes=("metadata-disconnect",),
     ),
-    Statement(
+    _of_retries(
         id="KIP-580/10",
         text="Retries coordinator lookups and offset commits with waits that double, from retry.backoff.ms.",
         roles=(_C,),
-        settings=_RETRY,
         probes=("coordinator-lookup-error", "commit-error"),
     ),
     Statement(
@@ -130,46 +115,37 @@ _KIP_580 = (
         settings=(*_RETRY, "heartbeat.interval.ms"),
         probes=("heartbeat-error",),
     ),
-    Statement(
+    _of_retries(
         id="KIP-580/12",
         text="Rejoins a group after retry.backoff.ms each time, or (KIP text) with waits that double.",
         roles=(_C,),
-        settings=_RETRY,
         probes=("join-error",),
     ),
-    Statement(
+    _of_retries(
         id="KIP-580/13",
         text="Retries offset lookups after retry.backoff.ms each time, or (KIP text) with waits that double.",
         roles=(_C,),
-        settings=_RETRY,
         probes=("list-offsets-error",),
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/14",
         text="Retries InitProducerId after retry.backoff.ms each time, or (KIP text) with waits that double.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=("init-producer-id-error",),
     ),
-    Statement(
+    _of_retries(
         id="KIP-580/15",
         text="Retries each admin call separately, with waits that double, from retry.backoff.ms.",
         roles=(_A,),
-        settings=_RETRY,
         probes=("admin-error",),
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/16",
         text="Randomizes the waits before retries, so that clients that failed together do not retry together.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=_PRODUCE_ERRORS,
     ),
-    Statement(
+    _of_batches(
         id="KIP-580/17",
         text="Sends a failing batch no more often in its first second than the waits allow: 4 times by default.",
-        roles=(_P,),
-        settings=_RETRY,
         probes=_PRODUCE_ERRORS,
     ),
     Statement(
@@ -182,41 +158,31 @@ _KIP_580 = (
 )
 
 _KIP_144 = (
-    Statement(
+    _of_reconnects(
         id="KIP-144/1",
         text="Doubles the wait after each failed connection, from reconnect.backoff.ms, with ± 20 % jitter.",
-        settings=_RECONNECT,
         probes=(*_UNANSWERED, "reconnect-refused"),
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/2",
         text="Waits at most reconnect.backoff.max.ms before connecting, and at least 80 % of it once that is reached.",
-        settings=_RECONNECT,
         probes=(*_UNANSWERED, "long-outage", "ten-minutes"),
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/3",
         text="Restarts at reconnect.backoff.ms after a connection on which ApiVersions was answered.",
-        settings=_RECONNECT,
         probes=("reconnect-after-versions",),
     ),
-    Statement(
-        id="KIP-144/4",
-        text="Does not restart the backoff after a connection that was only accepted.",
-        settings=_RECONNECT,
-        probes=_CLOSED,
+    _of_reconnects(
+        id="KIP-144/4", text="Does not restart the backoff after a connection that was only accepted.", probes=_CLOSED
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/5",
         text="Waits at least the backoff before it reconnects after the loss of a connection that worked.",
-        settings=_RECONNECT,
         probes=("reconnect-lost", "reconnect-after-versions"),
     ),
-    Statement(
-        id="KIP-144/6",
-        text="Counts the failures of each broker separately.",
-        settings=_RECONNECT,
-        probes=("reconnect-two-brokers",),
+    _of_reconnects(
+        id="KIP-144/6", text="Counts the failures of each broker separately.", probes=("reconnect-two-brokers",)
     ),
     Statement(
         id="KIP-144/7",
@@ -224,34 +190,26 @@ _KIP_144 = (
         settings=("reconnect.backoff.ms",),
         probes=("reconnect-constant",),
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/8",
         text="Waits reconnect.backoff.max.ms before each connection if reconnect.backoff.ms is above it, or (KIP text) "
         "± 20 %.",
-        settings=_RECONNECT,
         probes=("reconnect-base-above-max",),
     ),
-    Statement(
-        id="KIP-144/9",
-        text="Randomizes the waits before connections by ± 20 %.",
-        settings=_RECONNECT,
-        probes=_UNANSWERED,
-    ),
+    _of_reconnects(id="KIP-144/9", text="Randomizes the waits before connections by ± 20 %.", probes=_UNANSWERED),
     Statement(
         id="KIP-144/10",
         text="Sets up one connection to a broker at a time, for each of its kinds of connections.",
         probes=("reconnect-silent",),
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/11",
         text="Treats a connection that the broker closed as idle like a lost one: waits before it reconnects.",
-        settings=_RECONNECT,
         probes=("reconnect-idle",),
     ),
-    Statement(
+    _of_reconnects(
         id="KIP-144/12",
         text="Advances the backoff by two steps after each failed authentication, or (KIP text) by one.",
-        settings=_RECONNECT,
         probes=("reconnect-sasl-rejected",),
     ),
     Statement(
@@ -275,18 +233,14 @@ _KIP_144 = (
 )
 
 _KIP_91 = (
-    Statement(
+    _of_delivery(
         id="KIP-91/1",
         text="Sends no batch later than delivery.timeout.ms after its creation.",
-        roles=(_P,),
-        settings=_DELIVERY,
         probes=("delivery-mute", "delivery-leader-gone", *_PRODUCE_ERRORS, "delivery-throttled"),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/2",
         text="Reports a record's outcome within delivery.timeout.ms of the batch's creation, and no failure earlier.",
-        roles=(_P,),
-        settings=_DELIVERY,
         probes=("delivery-leader-gone", "delivery-mute"),
     ),
     Statement(
@@ -295,46 +249,36 @@ _KIP_91 = (
         roles=(_P,),
         unobservable="only the client knows when it created a batch",
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/4",
         text="Resends an unanswered batch on another connection after each request.timeout.ms, without extending "
         "delivery.timeout.ms.",
-        roles=(_P,),
         settings=(*_DELIVERY, "request.timeout.ms"),
         probes=("delivery-mute",),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/5",
         text="Neither cancels the request of an expired batch nor closes its connection.",
-        roles=(_P,),
         settings=(*_DELIVERY, "request.timeout.ms"),
         probes=("delivery-mute",),
     ),
-    Statement(
-        id="KIP-91/6",
-        text="Ignores the response to the request of an expired batch.",
-        roles=(_P,),
-        settings=_DELIVERY,
-        probes=("delivery-late-answer",),
+    _of_delivery(
+        id="KIP-91/6", text="Ignores the response to the request of an expired batch.", probes=("delivery-late-answer",)
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/7",
         text="Has at most one request in flight if max.in.flight.requests.per.connection is 1.",
-        roles=(_P,),
         settings=("max.in.flight.requests.per.connection",),
         probes=("in-flight-one",),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/8",
         text="Fails the records of a partition in the order in which they were sent.",
-        roles=(_P,),
-        settings=_DELIVERY,
         probes=("delivery-leader-gone", "delivery-mute"),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/9",
         text="Rejects a delivery.timeout.ms below linger.ms + request.timeout.ms before it connects.",
-        roles=(_P,),
         settings=(*_DELIVERY, "linger.ms", "request.timeout.ms"),
         probes=("delivery-config",),
     ),
@@ -350,35 +294,29 @@ _KIP_91 = (
         roles=(_P,),
         unobservable="a broker does not see a client's configuration",
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/12",
         text="Sends a batch at most retries + 1 times, even if time is left.",
-        roles=(_P,),
         settings=(*_DELIVERY, "retries"),
         probes=("delivery-retries-exhausted",),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/13",
         text="Keeps batches longer than request.timeout.ms while no broker is reachable, and sends them afterwards.",
-        roles=(_P,),
         settings=(*_DELIVERY, "request.timeout.ms"),
         probes=("delivery-long-outage",),
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/14",
         text="Retries a failing batch until delivery.timeout.ms has passed, by default.",
-        roles=(_P,),
-        settings=_DELIVERY,
         probes=(*_PRODUCE_ERRORS, "long-outage", "ten-minutes"),
     ),
     Statement(
         id="KIP-91/15", text="Does not retry after a non-retriable error.", roles=(_P,), probes=("produce-no-retry",)
     ),
-    Statement(
+    _of_delivery(
         id="KIP-91/16",
         text="Counts the time during which it is throttled towards delivery.timeout.ms.",
-        roles=(_P,),
-        settings=_DELIVERY,
         probes=("delivery-throttled",),
     ),
 )
