@@ -61,6 +61,18 @@ class Plant(NamedTuple):
 
 
 NOTHING = Cell({}, {})
+PYTHON = ("aiokafka", "kafka-python", "kafka-python-2")
+DOTTED = ("confluent-kafka", "java-4", "java-3.9")
+
+
+def setting(name: str, **others: str) -> dict[str, str]:
+    """Return the name of a setting by client; those of others are given, with `_` for `-`."""
+    named = dict.fromkeys(PYTHON, name.replace(".", "_")) | dict.fromkeys(DOTTED, name)
+    return named | {client.replace("_", "-"): own for client, own in others.items()}
+
+
+def value_of(client: str, names: Mapping[str, str], ms: int) -> Settings:
+    return {names[client]: str(ms) if client.startswith("java") else ms}
 
 
 def anyhow(*clients: str) -> Mapping[str, Cell]:

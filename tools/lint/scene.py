@@ -118,5 +118,4 @@ async def _restart(scene: Scene, broker: Broker) -> None:
 
 def _events(journal: JournalReader) -> list[AnyEvent]:
     events = journal.events()
-
     return [each for each in events if not (isinstance(each, ClientEvent) and each.client_id == PRELOADER)]

@@ -4,41 +4,27 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from tools.lint.job import Settings
-from tools.lint.plant import Cell, Plant, anyhow, consuming
+from tools.lint.plant import DOTTED, PYTHON, Cell, Plant, anyhow, consuming, setting, value_of
 from tools.lint.scene import Fault, Scene
 
 _SHORT_SESSIONS: dict[str, str | float] = {"group.min.session.timeout.ms": 1000}
 
-_PYTHON = ("aiokafka", "kafka-python", "kafka-python-2")
-_DOTTED = ("confluent-kafka", "java-4", "java-3.9")
-
-
-def _setting(name: str, **others: str) -> dict[str, str]:
-    """Return the name of a setting by client; those of others are given, with `_` for `-`."""
-    named = dict.fromkeys(_PYTHON, name.replace(".", "_")) | dict.fromkeys(_DOTTED, name)
-    return named | {client.replace("_", "-"): own for client, own in others.items()}
-
-
-_SESSION = _setting(
+_SESSION = setting(
     "session.timeout.ms",
     franz_go="SessionTimeout",
     sarama="Consumer.Group.Session.Timeout",
     kafkajs="consumer.sessionTimeout",
 )
-_HEARTBEAT = _setting(
+_HEARTBEAT = setting(
     "heartbeat.interval.ms",
     franz_go="HeartbeatInterval",
     sarama="Consumer.Group.Heartbeat.Interval",
     kafkajs="consumer.heartbeatInterval",
 )
-_POLL = _setting("max.poll.interval.ms")
+_POLL = setting("max.poll.interval.ms")
 _ALL = tuple(_SESSION)
 # kafkajs has no static members.
-_STATIC = (*_PYTHON, *_DOTTED, "franz-go", "sarama")
-
-
-def _of(client: str, names: Mapping[str, str], ms: int) -> Settings:
-    return {names[client]: str(ms) if client.startswith("java") else ms}
+_STATIC = (*PYTHON, *DOTTED, "franz-go", "sarama")
 
 
 def _sessions(
@@ -47,8 +33,8 @@ def _sessions(
     """Return cells with these session timeouts, and a heartbeat interval that fits to both."""
     return {
         each: Cell(
-            _of(each, _SESSION, planted_ms) | _of(each, _HEARTBEAT, heartbeat_ms),
-            _of(each, _SESSION, remedied_ms) | _of(each, _HEARTBEAT, heartbeat_ms),
+            value_of(each, _SESSION, planted_ms) | value_of(each, _HEARTBEAT, heartbeat_ms),
+            value_of(each, _SESSION, remedied_ms) | value_of(each, _HEARTBEAT, heartbeat_ms),
         )
         for each in clients
     }
@@ -150,8 +136,8 @@ _POLLING = ("kafka-python", "kafka-python-2", "confluent-kafka", "java-4", "java
 
 def _polls(planted_ms: int, clients: Sequence[str]) -> Mapping[str, Cell]:
     """Return cells with this maximum between polls, remedied by the default."""
-    short = {each: _of(each, _SESSION, 1_500) | _of(each, _HEARTBEAT, 400) for each in clients}
-    return {each: Cell(short[each] | _of(each, _POLL, planted_ms), short[each]) for each in clients}
+    short = {each: value_of(each, _SESSION, 1_500) | value_of(each, _HEARTBEAT, 400) for each in clients}
+    return {each: Cell(short[each] | value_of(each, _POLL, planted_ms), short[each]) for each in clients}
 
 
 PLANTS: Sequence[Plant] = (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from tools.lint.job import Job
-from tools.lint.plant import Cell, Plant, anyhow, consuming
+from tools.lint.plant import DOTTED, PYTHON, Cell, Plant, anyhow, consuming
 from tools.lint.scene import Scene
 
 
@@ -25,7 +25,7 @@ def _member(random: Random) -> Scene:
     return Scene(jobs=[consuming(random, for_ms=random.randint(20_000, 21_000))], feed_ms=100)
 
 
-_ALL = ("aiokafka", "kafka-python", "kafka-python-2", "confluent-kafka", "java-4", "java-3.9", "franz-go", "sarama")
+_ALL = (*PYTHON, *DOTTED, "franz-go", "sarama")
 
 PLANTS: Sequence[Plant] = (
     Plant(
@@ -42,11 +42,6 @@ PLANTS: Sequence[Plant] = (
             "kafkajs": Cell({"consumer.readUncommitted": True}, {}),
         },
     ),
-    Plant(
-        "partition-without-reader",
-        _partitions,
-        anyhow("aiokafka", "kafka-python", "kafka-python-2", "confluent-kafka", "java-4", "java-3.9"),
-        planted={"partitions": 1},
-    ),
+    Plant("partition-without-reader", _partitions, anyhow(*PYTHON, *DOTTED), planted={"partitions": 1}),
     Plant("group-without-commits", _member, anyhow(*_ALL), planted={"commit": "none"}),
 )

@@ -3,21 +3,17 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from tools.lint.job import Job, Settings
-from tools.lint.plant import Cell, Plant, anyhow
+from tools.lint.job import Job
+from tools.lint.plant import Cell, Plant, anyhow, setting, value_of
 from tools.lint.scene import Scene
 
 _ALL = ("aiokafka", "kafka-python", "confluent-kafka", "java-4", "java-3.9", "franz-go", "sarama", "kafkajs")
-_TIMEOUT = {
-    "aiokafka": "transaction_timeout_ms",
-    "kafka-python": "transaction_timeout_ms",
-    "confluent-kafka": "transaction.timeout.ms",
-    "java-4": "transaction.timeout.ms",
-    "java-3.9": "transaction.timeout.ms",
-    "franz-go": "TransactionTimeout",
-    "sarama": "Producer.Transaction.Timeout",
-    "kafkajs": "producer.transactionTimeout",
-}
+_TIMEOUT = setting(
+    "transaction.timeout.ms",
+    franz_go="TransactionTimeout",
+    sarama="Producer.Transaction.Timeout",
+    kafkajs="producer.transactionTimeout",
+)
 # The coordinator looks for timeouts at this interval; its default is longer than a run.
 _OFTEN: dict[str, str | float] = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
 
@@ -29,11 +25,7 @@ def _job(random: Random, **fields: object) -> Job:
 
 def _timeouts(planted_ms: int, clients: Sequence[str] = _ALL) -> Mapping[str, Cell]:
     """Return cells with this timeout, remedied by the default."""
-
-    def settings(client: str, ms: int) -> Settings:
-        return {_TIMEOUT[client]: str(ms) if client.startswith("java") else ms}
-
-    return {client: Cell(settings(client, planted_ms), settings(client, 60_000)) for client in clients}
+    return {each: Cell(value_of(each, _TIMEOUT, planted_ms), value_of(each, _TIMEOUT, 60_000)) for each in clients}
 
 
 def _many(random: Random) -> Scene:
