@@ -85,8 +85,12 @@ def test_frames_of_any_size_arrive_in_pieces_of_any_size(sizes: list[int], cuts:
     one.close()
 
 
-def test_readers_with_a_shared_pool_do_not_share_bytes() -> None:
-    pool = FramePool(None)
+@pytest.fixture
+def pool() -> FramePool:
+    return FramePool(None)
+
+
+def test_readers_with_a_shared_pool_do_not_share_bytes(pool: FramePool) -> None:
     readers = [reader(pool) for _ in range(3)]
     bodies = [bytes([number]) * 5_000 for number in range(3)]
     halves = [framed(body) for body in bodies]
@@ -95,8 +99,12 @@ def test_readers_with_a_shared_pool_do_not_share_bytes() -> None:
     assert [feed(one, data[2_000:]) for one, data in zip(readers, halves, strict=True)] == [[body] for body in bodies]
 
 
-def test_reader_reports_that_a_frame_is_still_incomplete() -> None:
-    one = reader()
+@pytest.fixture
+def one() -> FrameReader:
+    return reader()
+
+
+def test_reader_reports_that_a_frame_is_still_incomplete(one: FrameReader) -> None:
     incomplete = []
     for piece in (framed(bytes(300))[:50], bytes(100), bytes(153), bytes(1)):
         buffer = one.get_buffer()
@@ -107,8 +115,7 @@ def test_reader_reports_that_a_frame_is_still_incomplete() -> None:
     assert incomplete == [True, False, False, True]
 
 
-def test_frames_after_the_current_one_keep_their_place() -> None:
-    one = reader()
+def test_frames_after_the_current_one_keep_their_place(one: FrameReader) -> None:
     put(one, framed(b"first", b"second", b"third"))
     assert one.next_frame()
     assert one.has_rest
@@ -120,8 +127,7 @@ def test_frames_after_the_current_one_keep_their_place() -> None:
     assert not one.has_rest
 
 
-def test_dropped_frames_are_not_returned() -> None:
-    one = reader()
+def test_dropped_frames_are_not_returned(one: FrameReader) -> None:
     put(one, framed(b"first", b"second"))
     assert one.next_frame()
     one.drop_rest()
@@ -153,16 +159,14 @@ def own_bytes(one: FrameReader) -> int:
     return len(one._buffer) if one._buffer is not None else 0
 
 
-def test_idle_reader_has_no_buffer() -> None:
-    one = reader()
+def test_idle_reader_has_no_buffer(one: FrameReader) -> None:
     feed(one, framed(b"x" * 10_000)[:5_000])
     assert own_bytes(one) >= 5_000
     feed(one, framed(b"x" * 10_000)[5_000:])
     assert own_bytes(one) == 0
 
 
-def test_buffer_grows_with_received_data_not_with_the_frame_size() -> None:
-    one = reader()
+def test_buffer_grows_with_received_data_not_with_the_frame_size(one: FrameReader) -> None:
     put(one, (7 * MIB).to_bytes(4))
     take(one)
     came = 4
@@ -173,8 +177,7 @@ def test_buffer_grows_with_received_data_not_with_the_frame_size() -> None:
         assert own_bytes(one) <= max(4 * came, 4_096), f"{own_bytes(one)} bytes for {came} that came"
 
 
-def test_frame_too_large_for_the_pool_is_read_into_one_mapping() -> None:
-    pool = FramePool(None)
+def test_frame_too_large_for_the_pool_is_read_into_one_mapping(pool: FramePool) -> None:
     one = reader(pool)
     data = framed(bytes(100 * MIB))
     came = put(one, data[:SCRATCH_BYTES])
@@ -189,8 +192,7 @@ def test_frame_too_large_for_the_pool_is_read_into_one_mapping() -> None:
     assert not pool._free
 
 
-def test_after_a_large_frame_the_next_is_read_into_a_buffer_of_that_size() -> None:
-    one = reader()
+def test_after_a_large_frame_the_next_is_read_into_a_buffer_of_that_size(one: FrameReader) -> None:
     feed(one, framed(bytes(MIB)))
     assert len(one.get_buffer()) >= MIB
 
@@ -208,8 +210,7 @@ def test_frame_may_be_replaced_by_one_whose_rest_others_read() -> None:
     assert of_client.get_buffer() is of_client.pool.scratch
 
 
-def test_small_frame_after_large_ones_returns_to_the_shared_buffer() -> None:
-    one = reader()
+def test_small_frame_after_large_ones_returns_to_the_shared_buffer(one: FrameReader) -> None:
     feed(one, framed(bytes(MIB)))
     feed(one, framed(b"small"))
     assert len(one.get_buffer()) == SCRATCH_BYTES
@@ -264,8 +265,7 @@ def test_frames_of_responses_keep_their_bytes_while_views_of_them_are_in_use(siz
     assert views == bodies
 
 
-def test_spare_buffers_are_reused_and_bounded() -> None:
-    pool = FramePool(None)
+def test_spare_buffers_are_reused_and_bounded(pool: FramePool) -> None:
     buffers = [pool.take(MIB) for _ in range(20)]
     assert all(len(buffer) == MIB for buffer in buffers)
     for buffer in buffers:
@@ -324,8 +324,7 @@ def test_frame_larger_than_the_budget_is_read_alone() -> None:
     assert other.retry_reservation()
 
 
-def test_budget_without_a_limit_is_unbounded() -> None:
-    pool = FramePool(None)
+def test_budget_without_a_limit_is_unbounded(pool: FramePool) -> None:
     assert all(begin(reader(pool), 100 * MIB) for _ in range(50))
 
 

@@ -93,8 +93,12 @@ def test_clients_with_equal_tags_share_one_limit() -> None:
     assert [(usage.user, usage.client_id) for usage in manager.snapshot(0)] == [("", "tenant=a"), ("", "tenant=b")]
 
 
-def test_limits_are_read_again_only_after_quota_reset_required_returns_true() -> None:
-    tenants = Tenants()
+@pytest.fixture
+def tenants() -> Tenants:
+    return Tenants()
+
+
+def test_limits_are_read_again_only_after_quota_reset_required_returns_true(tenants: Tenants) -> None:
     manager = manager_of(tenants)
     assert use(manager, "a.one") == 10_000
     tenants.limits["a"] = 200.0
@@ -103,8 +107,7 @@ def test_limits_are_read_again_only_after_quota_reset_required_returns_true() ->
     assert use(manager, "a.one", 0.0) == 0
 
 
-def test_callback_receives_quota_changes_and_may_use_them() -> None:
-    tenants = Tenants()
+def test_callback_receives_quota_changes_and_may_use_them(tenants: Tenants) -> None:
     manager = manager_of(tenants)
     manager.set_quota(EVERYONE, 7.0)
     manager.set_quota(EVERYONE, None)
@@ -118,9 +121,8 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("method", ["quota_metric_tags", "quota_limit"])
 def test_failing_callback_falls_back_to_configured_quotas_and_logs_once(
-    method: str, caplog: pytest.LogCaptureFixture
+    method: str, caplog: pytest.LogCaptureFixture, tenants: Tenants
 ) -> None:
-    tenants = Tenants()
     manager = manager_of(tenants)
     manager.set_quota(EVERYONE, 50.0)
     tenants.fails = {method}
@@ -155,8 +157,7 @@ def test_tags_that_are_not_strings_are_a_failure(
     assert ("quota_metric_tags", error) in failures(caplog)
 
 
-def test_failing_notification_methods_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    tenants = Tenants()
+def test_failing_notification_methods_are_logged(caplog: pytest.LogCaptureFixture, tenants: Tenants) -> None:
     tenants.fails = {"update_quota", "quota_reset_required", "update_cluster_metadata", "close"}
     manager = manager_of(tenants)
     manager.set_quota(EVERYONE, 7.0)
@@ -166,8 +167,7 @@ def test_failing_notification_methods_are_logged(caplog: pytest.LogCaptureFixtur
     assert {method for method, _ in failures(caplog)} == tenants.fails
 
 
-def test_topic_changes_can_change_limits() -> None:
-    tenants = Tenants()
+def test_topic_changes_can_change_limits(tenants: Tenants) -> None:
     assert [has_new_limits(tenants, cluster) for cluster in ({"t": (1, 1)}, {"t": (1,), "u": (2,)})] == [False, True]
     close(tenants)
     assert tenants.calls == [{"t": (1, 1)}, {"t": (1,), "u": (2,)}, "closed"]

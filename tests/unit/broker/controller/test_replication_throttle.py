@@ -66,11 +66,15 @@ THROTTLES = {
 }
 
 
+@pytest.fixture
+def cluster() -> VirtualBroker:
+    return filled()
+
+
 @pytest.mark.parametrize(("throttles", "seconds"), THROTTLES.values(), ids=THROTTLES)
 def test_reassignment_takes_the_time_of_its_bytes(
-    throttles: list[tuple[str, int, int | None, str]], seconds: int
+    throttles: list[tuple[str, int, int | None, str]], seconds: int, cluster: VirtualBroker
 ) -> None:
-    cluster = filled()
     for role, node_id, batches_per_s, replicas in throttles:
         rate = None if batches_per_s is None else batches_per_s * batch_bytes(cluster)
         throttle(cluster, role, node_id, rate, replicas)
@@ -102,8 +106,7 @@ def test_fetch_has_up_to_replica_fetch_max_bytes() -> None:
 
 
 @pytest.mark.parametrize("rate", [0, 1])
-def test_change_of_the_rate_takes_effect_at_once(rate: int) -> None:
-    cluster = filled()
+def test_change_of_the_rate_takes_effect_at_once(rate: int, cluster: VirtualBroker) -> None:
     throttle(cluster, LEADER, 1, rate)
     move(cluster)
     cluster.advance(4_000)
@@ -113,16 +116,14 @@ def test_change_of_the_rate_takes_effect_at_once(rate: int) -> None:
     assert has_moved(cluster)
 
 
-def test_change_of_the_throttled_replicas_takes_effect_at_once() -> None:
-    cluster = filled()
+def test_change_of_the_throttled_replicas_takes_effect_at_once(cluster: VirtualBroker) -> None:
     throttle(cluster, LEADER, 1, 1)
     move(cluster)
     configure(cluster, TOPIC, "t", **{f"{LEADER}.replicas": None})
     assert has_moved(cluster)
 
 
-def test_throttled_reassignment_does_not_delay_producers() -> None:
-    cluster = filled()
+def test_throttled_reassignment_does_not_delay_producers(cluster: VirtualBroker) -> None:
     throttle(cluster, LEADER, 1, 1)
     move(cluster)
     assert error_codes(cluster.client(node_id=1).call(produce(9, acks=-1), 9)) == []
@@ -139,8 +140,7 @@ def test_followers_in_sync_are_not_throttled() -> None:
     assert cluster.partition().isr == (1, 2, 3)
 
 
-def test_topic_that_is_deleted_during_a_throttled_reassignment_stays_deleted() -> None:
-    cluster = filled()
+def test_topic_that_is_deleted_during_a_throttled_reassignment_stays_deleted(cluster: VirtualBroker) -> None:
     throttle(cluster, LEADER, 1, 1)
     move(cluster)
     cluster.cluster.delete(cluster.cluster.topics["t"])

@@ -327,8 +327,12 @@ def test_close_of_the_cluster_changes_nothing_and_starts_no_broker(case: Case) -
     assert (cluster.cluster.controller.state(2), fault.problem) == (state, "")
 
 
-def test_permanent_change_is_over_at_once() -> None:
-    cluster = cluster_of_three()
+@pytest.fixture
+def cluster() -> VirtualBroker:
+    return cluster_of_three()
+
+
+def test_permanent_change_is_over_at_once(cluster: VirtualBroker) -> None:
     fault = add(cluster, Rule("unclean-election", topic="t"))
     assert (describe(fault).state, cluster.partition().leader) == ("over", 2)
     fault.remove()
@@ -336,8 +340,7 @@ def test_permanent_change_is_over_at_once() -> None:
 
 
 @pytest.mark.parametrize("rule", [Rule("broker-down", broker=2, after="1s"), Rule("close", after="1s")])
-def test_rule_is_pending_before_its_start(rule: Rule) -> None:
-    cluster = cluster_of_three()
+def test_rule_is_pending_before_its_start(rule: Rule, cluster: VirtualBroker) -> None:
     fault = add(cluster, rule)
     assert describe(fault).state == "pending"
     cluster.advance(1_000)
@@ -347,8 +350,7 @@ def test_rule_is_pending_before_its_start(rule: Rule) -> None:
 # -- several rules for one broker or partition -------------------------------------------------------------------------
 
 
-def test_rule_for_two_brokers_is_over_when_other_means_changed_both() -> None:
-    cluster = cluster_of_three()
+def test_rule_for_two_brokers_is_over_when_other_means_changed_both(cluster: VirtualBroker) -> None:
     fault = add(cluster, Rule("broker-down", broker=[2, 3]))
     states = []
     for node_id in (2, 3):
@@ -357,8 +359,7 @@ def test_rule_for_two_brokers_is_over_when_other_means_changed_both() -> None:
     assert states == ["in force", "over"]
 
 
-def test_broker_stopped_again_by_other_means_is_not_started_by_an_old_rule() -> None:
-    cluster = cluster_of_three()
+def test_broker_stopped_again_by_other_means_is_not_started_by_an_old_rule(cluster: VirtualBroker) -> None:
     fault = add(cluster, Rule("broker-down", broker=2))
     start_by_api(cluster)
     cluster.cluster_server.stop_broker(2)
@@ -367,16 +368,14 @@ def test_broker_stopped_again_by_other_means_is_not_started_by_an_old_rule() -> 
     assert broker_is_stopped(cluster)
 
 
-def test_new_rule_does_not_revive_one_that_other_means_undid() -> None:
-    cluster = cluster_of_three()
+def test_new_rule_does_not_revive_one_that_other_means_undid(cluster: VirtualBroker) -> None:
     add(cluster, Rule("broker-down", broker=2))
     start_by_api(cluster)
     add(cluster, Rule("isolate", broker=2))
     assert broker_is_isolated(cluster)
 
 
-def test_two_rules_for_one_broker_are_over_when_other_means_start_it() -> None:
-    cluster = cluster_of_three()
+def test_two_rules_for_one_broker_are_over_when_other_means_start_it(cluster: VirtualBroker) -> None:
     faults = [add(cluster, Rule(kind, broker=2)) for kind in ("isolate", "broker-down")]
     start_by_api(cluster)
     assert [describe(fault).state for fault in faults] == ["over", "over"]
@@ -394,8 +393,7 @@ def test_leader_moved_by_two_rules_returns_when_both_have_ended(ends: list[int],
     assert leaders == [between, 1]
 
 
-def test_rules_are_over_when_another_leader_is_elected_or_the_topic_is_deleted() -> None:
-    cluster = cluster_of_three()
+def test_rules_are_over_when_another_leader_is_elected_or_the_topic_is_deleted(cluster: VirtualBroker) -> None:
     faults = [add(cluster, Rule(LeaderMoved(to=to), topic="t")) for to in (2, 3)]
     cluster.cluster_server.stop_broker(3)
     assert [describe(fault).state for fault in faults] == ["over", "over"]
@@ -404,8 +402,7 @@ def test_rules_are_over_when_another_leader_is_elected_or_the_topic_is_deleted()
     assert describe(fault).state == "over"
 
 
-def test_leader_returns_when_the_rule_ends_during_its_slow_election() -> None:
-    cluster = cluster_of_three()
+def test_leader_returns_when_the_rule_ends_during_its_slow_election(cluster: VirtualBroker) -> None:
     add(cluster, Rule(SlowElection("2s")))
     fault = add(cluster, Rule(LeaderMoved(to=2), topic="t"))
     cluster.advance(1_000)

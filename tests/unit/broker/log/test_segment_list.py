@@ -32,11 +32,15 @@ READS = {
 }
 
 
+@pytest.fixture
+def segments() -> SegmentList:
+    return three_segments()
+
+
 @pytest.mark.parametrize(("offset", "max_bytes", "up_to_offset", "batches", "next_offset"), READS.values(), ids=READS)
 def test_read_continues_across_segments(
-    offset: int, max_bytes: int, up_to_offset: int, batches: list[int], next_offset: int
+    offset: int, max_bytes: int, up_to_offset: int, batches: list[int], next_offset: int, segments: SegmentList
 ) -> None:
-    segments = three_segments()
     found = segments.read(offset, max_bytes, up_to_offset, True)
     data = b"".join(found.parts)
     assert [data[start] for start in range(0, len(data), BATCH_BYTES)] == batches
@@ -45,8 +49,7 @@ def test_read_continues_across_segments(
 
 
 @pytest.mark.parametrize("offset", [0, 22])
-def test_batch_above_the_size_limit_is_read_only_if_one_batch_is_required(offset: int) -> None:
-    segments = three_segments()
+def test_batch_above_the_size_limit_is_read_only_if_one_batch_is_required(offset: int, segments: SegmentList) -> None:
     assert segments.read(offset, 5, 24, False).parts == []
     assert segments.size_available(offset, 5, 24, False) == 0
 
@@ -94,8 +97,7 @@ def test_empty_list_has_no_whole_segments() -> None:
     assert SegmentList().active_parts() == []
 
 
-def test_pop_from_removes_the_newest_segment_first() -> None:
-    segments = three_segments()
+def test_pop_from_removes_the_newest_segment_first(segments: SegmentList) -> None:
     removed = []
     while (segment := segments.pop_from(4)) is not None:
         removed.append(segment.base_offset)
@@ -103,8 +105,7 @@ def test_pop_from_removes_the_newest_segment_first() -> None:
     assert [segment.base_offset for segment in segments.ordered] == [0]
 
 
-def test_oldest_segment_ends_at_the_start_of_the_next() -> None:
-    segments = three_segments()
+def test_oldest_segment_ends_at_the_start_of_the_next(segments: SegmentList) -> None:
     ends = []
     while segments.ordered:
         ends.append(segments.end_of_oldest(24))
@@ -112,8 +113,7 @@ def test_oldest_segment_ends_at_the_start_of_the_next() -> None:
     assert ends == [4, 20, 24]
 
 
-def test_group_is_replaced_if_it_is_complete() -> None:
-    segments = three_segments()
+def test_group_is_replaced_if_it_is_complete(segments: SegmentList) -> None:
     first, second, active = segments.ordered
     cleaned = Segment(0, allocate(BATCH_BYTES), NOW_MS)
     assert not segments.has_group([second, active])

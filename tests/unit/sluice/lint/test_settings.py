@@ -121,16 +121,14 @@ def is_throttled(journal: Journal) -> None:
     ],
     ids=lambda each: each if isinstance(each, str) and "." in each and " " not in each else "",
 )
-def test_settings_of_a_client(make: Make, name: str, value: str, certainty: str, basis: str) -> None:
-    journal = Journal()
+def test_settings_of_a_client(make: Make, name: str, value: str, certainty: str, basis: str, journal: Journal) -> None:
     make(journal)
     (client,) = lint(journal.events).clients
     (found,) = [each for each in client.settings if each.name == name]
     assert (found.value, str(found.certainty), found.basis) == (value, certainty, basis)
 
 
-def test_the_first_reconnect_backoff_is_measured() -> None:
-    journal = Journal()
+def test_the_first_reconnect_backoff_is_measured(journal: Journal) -> None:
     for number in range(10):
         journal.connection(number * 10_000, number * 10_000 + 5000, answers=True)
         journal.connection(number * 10_000 + 5050, number * 10_000 + 9000, answers=True, by_client=True)
@@ -139,16 +137,14 @@ def test_the_first_reconnect_backoff_is_measured() -> None:
     assert found.value.startswith("50")
 
 
-def test_a_few_values_do_not_measure_a_setting() -> None:
-    journal = Journal()
+def test_a_few_values_do_not_measure_a_setting(journal: Journal) -> None:
     for number in range(5):
         journal.request("Heartbeat", number * 30, number * 30 + 1, group_id="g")
     (client,) = lint(journal.events).clients
     assert "heartbeat.interval.ms" not in {each.name for each in client.settings}
 
 
-def test_an_old_journal_without_fields_of_requests_shows_none() -> None:
-    journal = Journal()
+def test_an_old_journal_without_fields_of_requests_shows_none(journal: Journal) -> None:
     for number, api in enumerate(("Produce", "Fetch", "JoinGroup", "Metadata")):
         journal.request(api, number, number + 0.5)
     (client,) = lint(journal.events).clients

@@ -55,8 +55,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("make", "links"), CASES.values(), ids=CASES)
-def test_links(make: Make, links: list[tuple[int, int]]) -> None:
-    journal = Journal()
+def test_links(make: Make, links: list[tuple[int, int]], journal: Journal) -> None:
     make(journal)
     attempts = Attempts()
     for place, event in enumerate(journal.events):
@@ -67,8 +66,7 @@ def test_links(make: Make, links: list[tuple[int, int]]) -> None:
     assert {place for place in range(6) if attempts.chain_of(place) >= 0} == chained
 
 
-def test_other_records_are_another_request() -> None:
-    journal = Journal()
+def test_other_records_are_another_request(journal: Journal) -> None:
     for at_ms, records in enumerate((["a"], ["b"], ["a"]), 1):
         journal.batch(at_ms, at_ms + 0.5, records=records, errors=[NOT_LEADER])
     attempts = Attempts()

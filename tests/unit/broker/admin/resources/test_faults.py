@@ -26,8 +26,12 @@ def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: 
     return rule | {"rule": UNKNOWN_TOPIC} | own
 
 
-def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
-    admin = Admin()
+@pytest.fixture
+def admin() -> Admin:
+    return Admin()
+
+
+def test_rule_can_be_added_and_removed_and_counts_its_hits(admin: Admin) -> None:
     admin.broker.topic("t")
     assert admin.send(PATH) == (200, {"faults": []})
     assert admin.send(PATH, "POST", UNKNOWN_TOPIC) == (200, {"faults": [rule_state()]})
@@ -39,8 +43,7 @@ def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
     assert ids(admin) == []
 
 
-def test_several_rules_can_be_added_and_all_removed() -> None:
-    admin = Admin()
+def test_several_rules_can_be_added_and_all_removed(admin: Admin) -> None:
     rules = [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]
     assert admin.send(PATH, "POST", {"faults": rules})[0] == 200
     assert ids(admin) == ["a", "fault-1"]
@@ -50,15 +53,13 @@ def test_several_rules_can_be_added_and_all_removed() -> None:
     assert ids(admin) == []
 
 
-def test_rule_without_further_hits_is_over() -> None:
-    admin = Admin()
+def test_rule_without_further_hits_is_over(admin: Admin) -> None:
     admin.send(PATH, "POST", {**UNKNOWN_TOPIC, "times": 1})
     admin.broker.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
     assert admin.send(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**UNKNOWN_TOPIC, "times": 1})]
 
 
-def test_held_requests_are_released() -> None:
-    admin = Admin()
+def test_held_requests_are_released(admin: Admin) -> None:
     admin.broker.topic("t")
     admin.send(PATH, "POST", {"action": "hold", "api": "Metadata"})
     clients = [admin.broker.client() for _ in range(3)]
@@ -81,8 +82,7 @@ WRONG_RELEASES = {
 
 
 @pytest.mark.parametrize(("fault_id", "body", "expected"), WRONG_RELEASES.values(), ids=WRONG_RELEASES)
-def test_wrong_release_is_rejected(fault_id: str, body: object, expected: int) -> None:
-    admin = Admin()
+def test_wrong_release_is_rejected(fault_id: str, body: object, expected: int, admin: Admin) -> None:
     admin.send(PATH, "POST", {"action": "hold", "api": "Metadata"})
     client = admin.broker.client()
     client.send(MetadataRequest(topics=[]), 9)
@@ -128,8 +128,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("body", "status", "error"), WRONG.values(), ids=WRONG)
-def test_invalid_rule_is_rejected_and_none_is_added(body: object, status: int, error: str) -> None:
-    admin = Admin()
+def test_invalid_rule_is_rejected_and_none_is_added(body: object, status: int, error: str, admin: Admin) -> None:
     admin.send(PATH, "POST", EXISTING)
     actual_status, result = admin.send(PATH, "POST", body)
     assert actual_status == status
@@ -147,15 +146,13 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
-def test_error_names_the_path_in_the_body(body: object, path: str) -> None:
-    admin = Admin()
+def test_error_names_the_path_in_the_body(body: object, path: str, admin: Admin) -> None:
     admin.send(PATH, "POST", EXISTING)
     assert admin.send(PATH, "POST", body)[1]["path"] == path
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_unknown_rule_is_not_found(method: str) -> None:
-    admin = Admin()
+def test_unknown_rule_is_not_found(method: str, admin: Admin) -> None:
     assert admin.send(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; none exists"})
     admin.send(PATH, "POST", EXISTING)
     assert admin.send(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; expected one of a"})

@@ -69,9 +69,8 @@ def test_next_batch_of_equal_size_does_not_come_too_early(
     assert verdict.state is state, verdict.why
 
 
-def test_constant_waits_of_several_batches_are_fitted_as_such() -> None:
+def test_constant_waits_of_several_batches_are_fitted_as_such(journal: Journal) -> None:
     """As in sarama, which gives up after three retries; a batch of equal size follows four seconds later."""
-    journal = Journal()
     for number in range(6):
         for attempt in range(4):
             at_ms = 4500.0 * number + 102 * attempt
@@ -118,8 +117,7 @@ def test_metadata_requests_of(waits: Sequence[float], state: State) -> None:
     assert verdict.state is state, verdict.why
 
 
-def test_heartbeat_after_a_rejoin_is_not_a_retry() -> None:
-    journal = Journal()
+def test_heartbeat_after_a_rejoin_is_not_a_retry(journal: Journal) -> None:
     for number in range(6):
         at_ms = 101.0 * number
         journal.request("Heartbeat", at_ms, at_ms + 0.2, group_id="g", errors=[14])
@@ -149,8 +147,7 @@ SENDING = {
 
 
 @pytest.mark.parametrize(("late_ms", "fault_until_ms", "state"), SENDING.values(), ids=SENDING)
-def test_requests_are_sent(late_ms: Sequence[float], fault_until_ms: float, state: State) -> None:
-    journal = Journal()
+def test_requests_are_sent(late_ms: Sequence[float], fault_until_ms: float, state: State, journal: Journal) -> None:
     bursts(journal)
     for each in late_ms:
         journal.batch(each, each + 0.2, records=[f"{each}"])
@@ -167,8 +164,7 @@ METADATA_AGAIN = {
 
 
 @pytest.mark.parametrize(("wait_ms", "state"), METADATA_AGAIN.values(), ids=METADATA_AGAIN)
-def test_metadata_is_requested_again(wait_ms: float, state: State) -> None:
-    journal = Journal()
+def test_metadata_is_requested_again(wait_ms: float, state: State, journal: Journal) -> None:
     for number in range(40):
         journal.request("Metadata", number * (1 + wait_ms), number * (1 + wait_ms) + 1, errors=[3])
     assert judge("KIP-580/8", command("metadata-unknown-topic", journal)).state is state

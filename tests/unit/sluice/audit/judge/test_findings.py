@@ -7,11 +7,6 @@ from tests.support.audit_events import callback, observed
 from tests.support.journals import Journal, closed_connections, failed_batch
 
 
-@pytest.fixture
-def journal() -> Journal:
-    return Journal()
-
-
 def kinds(*runs: Observation) -> list[FindingKind]:
     return [finding.kind for finding in findings(runs)]
 

@@ -132,8 +132,7 @@ def test_waits_that_are_only_late_have_no_jitter() -> None:
     assert verdict.why == "waits without jitter: 24 waits of at least 101 ms; expected ± 20%"
 
 
-def test_request_delayed_until_the_client_left_ends_at_its_timeout() -> None:
-    journal = Journal()
+def test_request_delayed_until_the_client_left_ends_at_its_timeout(journal: Journal) -> None:
     for number, at_ms in enumerate(range(0, 12_600, 2100)):  # request.timeout.ms and 100 ms
         connection = journal.connection(at_ms, 20_001, by_client=True, answers=True)
         journal.batch(at_ms + 5, 20_000 + number / 10, sequence=0, connection=connection)

@@ -95,8 +95,7 @@ class TestAny:
     """KIP-144/5: some wait after a connection that worked; its length may have other reasons."""
 
     @pytest.mark.parametrize(("waits", "state"), LOSSES.values(), ids=LOSSES)
-    def test_waits_after_a_loss(self, waits: list[float], state: State) -> None:
-        journal = Journal()
+    def test_waits_after_a_loss(self, waits: list[float], state: State, journal: Journal) -> None:
         for at_ms in starts(waits, 10):
             journal.connection(at_ms, at_ms + 10, answers=True)
         assert judge("KIP-144/5", [observed("reconnect-lost", journal.events, settings=CONNECTING)]).state is state

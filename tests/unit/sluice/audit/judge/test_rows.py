@@ -129,9 +129,8 @@ LOST_REQUESTS = {
 
 
 @pytest.mark.parametrize(("failed_ms", "state"), LOST_REQUESTS.values(), ids=LOST_REQUESTS)
-def test_lost_request_is_sent_again(failed_ms: float | None, state: State) -> None:
+def test_lost_request_is_sent_again(failed_ms: float | None, state: State, journal: Journal) -> None:
     """As by Kafka's client, which keeps what it knows of the topic when a connection is lost."""
-    journal = Journal()
     for number in range(COUNT):
         at_ms = 2000 + EVERY_MS * number
         add(journal, "Produce", at_ms - 240)
@@ -197,9 +196,8 @@ CONNECTS = {
 
 
 @pytest.mark.parametrize(("statement", "pause_ms", "state"), CONNECTS.values(), ids=CONNECTS)
-def test_client_connects(statement: str, pause_ms: float, state: State) -> None:
+def test_client_connects(statement: str, pause_ms: float, state: State, journal: Journal) -> None:
     """A client that connects when its application sends, every two seconds."""
-    journal = Journal()
     for number in range(5):
         journal.batch(pause_ms * number, pause_ms * number + 1, records=[f"{number}"])
     for number in range(30):

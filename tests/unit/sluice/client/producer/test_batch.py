@@ -51,6 +51,11 @@ def futures_of(batch: ProducerBatch) -> list[RecordingFuture]:
     return [future for future in batch.deliveries if isinstance(future, RecordingFuture)]
 
 
+@pytest.fixture
+def batch() -> ProducerBatch:
+    return batch_of(RECORDS[0])
+
+
 class TestBytes:
     @pytest.mark.parametrize(
         "state",
@@ -77,8 +82,7 @@ class TestBytes:
         assert found == RECORDS
         assert (batch.compression_ratio < 1) == (codec > 0)
 
-    def test_batch_restarts_under_a_new_epoch(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_batch_restarts_under_a_new_epoch(self, batch: ProducerBatch) -> None:
         batch.set_state(ProducerState(7, 3, 10))
         before = bytes(batch.records())
         batch.reset_state(ProducerState(7, 4, 0))
@@ -109,8 +113,7 @@ class TestRoom:
         assert count > 50
         assert len(batch.records()) < 1000
 
-    def test_closed_batch_accepts_no_record(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_closed_batch_accepts_no_record(self, batch: ProducerBatch) -> None:
         batch.close()
         assert batch.is_full
         assert not batch.try_append(0, None, b"", (), RecordingFuture())
@@ -126,13 +129,11 @@ class TestItsEnd:
         assert batch.complete(100, -1)
         assert [future.result for future in futures_of(batch)] == [("t", 3, 100, 1000), ("t", 3, 101, 1005)]
 
-    def test_completed_batch_reports_log_append_time(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_completed_batch_reports_log_append_time(self, batch: ProducerBatch) -> None:
         batch.complete(100, 777)
         assert [future.result for future in futures_of(batch)] == [("t", 3, 100, 777)]
 
-    def test_batch_completes_once(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_batch_completes_once(self, batch: ProducerBatch) -> None:
         assert batch.fail(KafkaException("first"))
         assert not batch.complete(1, -1)
         assert not batch.fail(KafkaException("second"))
@@ -171,14 +172,12 @@ class TestSplitting:
 
 
 class TestTime:
-    def test_waited_time_counts_from_the_last_attempt(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_waited_time_counts_from_the_last_attempt(self, batch: ProducerBatch) -> None:
         assert batch.waited_ms(520) == 20
         batch.reenqueued(530)
         assert (batch.waited_ms(540), batch.attempts) == (10, 1)
 
-    def test_new_leader_counts_for_one_retry(self) -> None:
-        batch = batch_of(RECORDS[0])
+    def test_new_leader_counts_for_one_retry(self, batch: ProducerBatch) -> None:
         batch.update_leader_epoch(5)
         is_new = [batch.leader_changed_for_this_retry]
         for epoch in (5, 6, 6):

@@ -139,13 +139,12 @@ class TestReconnects:
         (found,) = texts(self.RULE, closed_connections(CONSTANT))
         assert found == "waits about 50 ms each time before it connects again (8 waits)"
 
-    def test_of_hosts_are_told_apart(self) -> None:
-        made = Journal()
-        other = made.beside(client_id="app", host="10.0.0.2")
+    def test_of_hosts_are_told_apart(self, journal: Journal) -> None:
+        other = journal.beside(client_id="app", host="10.0.0.2")
         for at_ms in starts(GROWING):
-            made.connection(at_ms, at_ms + 1)
+            journal.connection(at_ms, at_ms + 1)
             other.connection(at_ms + 25, at_ms + 26)
-        assert texts(self.RULE, made) == []
+        assert texts(self.RULE, journal) == []
 
     def test_after_a_second_each_do_no_harm(self) -> None:
         assert texts(self.RULE, refused_versions((1000,) * 8, healthy_from_ms=-60_000)) == []
@@ -159,17 +158,15 @@ class TestReconnects:
         assert found == "200 within 0.42 s connections after lost ones"
 
 
-def test_message_sets_are_named() -> None:
-    made = Journal()
-    made.batch(0, 1, version=2, batch=ProducedBatch(bytes=100))
-    (found,) = texts("ended-versions", made)
+def test_message_sets_are_named(journal: Journal) -> None:
+    journal.batch(0, 1, version=2, batch=ProducedBatch(bytes=100))
+    (found,) = texts("ended-versions", journal)
     assert found.endswith("1 batches have message format 0 or 1 (KIP-724)")
 
 
-def test_a_fleet_that_loses_a_broker_is_no_storm() -> None:
-    made = Journal()
+def test_a_fleet_that_loses_a_broker_is_no_storm(journal: Journal) -> None:
     for number in range(300):
-        client = made.beside(client_id="app", host=f"10.0.1.{number}")
+        client = journal.beside(client_id="app", host=f"10.0.1.{number}")
         client.connection(number, 1000, answers=True)
         client.connection(1050 + number / 10, answers=True)
-    assert texts("reconnects-without-growing-waits", made) == []
+    assert texts("reconnects-without-growing-waits", journal) == []

@@ -268,21 +268,19 @@ def test_commits_of_earlier_generations_are_rejected() -> None:
     assert len(texts("commits-rejected", rejected([ErrorCode.ILLEGAL_GENERATION] * 2))) == 1
 
 
-def test_the_time_to_the_first_commit_counts() -> None:
-    made = Journal()
+def test_the_time_to_the_first_commit_counts(journal: Journal) -> None:
     for second in range(41):
-        fetch(made, second * 1000, fetched("t", 0, second * 100, 5000, 4100))
-    commit(made, 41_000, 4100)
-    assert len(texts("rare-commits", made)) == 1
+        fetch(journal, second * 1000, fetched("t", 0, second * 100, 5000, 4100))
+    commit(journal, 41_000, 4100)
+    assert len(texts("rare-commits", journal)) == 1
 
 
-def test_a_read_committed_consumer_at_the_last_stable_offset_is_not_cut() -> None:
-    made = Journal()
+def test_a_read_committed_consumer_at_the_last_stable_offset_is_not_cut(journal: Journal) -> None:
     for number in range(50):
         end = FetchedRecords(bytes=100, high_watermark=1000, last_stable_offset=number + 1)
         one = TopicPartition(topic="t", partition=0, offset=number, fetched=end)
-        fetch(made, number, one, isolation_level=1, partition_max_bytes=1000)
-    assert texts("fetches-cut", made) == []
+        fetch(journal, number, one, isolation_level=1, partition_max_bytes=1000)
+    assert texts("fetches-cut", journal) == []
 
 
 def test_followers_are_no_consumers() -> None:

@@ -60,23 +60,21 @@ CASES = {
 test_rule, test_all_rules_have_a_case = rule_tests(CASES, "metadata")
 
 
-def test_looking_whether_a_topic_exists_is_no_use_of_it() -> None:
-    made = Journal()
+def test_looking_whether_a_topic_exists_is_no_use_of_it(journal: Journal) -> None:
     for number in range(20):
         one = [TopicPartition(topic="t", partition=-1)]
-        made.request("DescribeConfigs", number * 100, number * 100 + 1, partitions=one, errors=UNKNOWN)
-    assert texts("unknown-topic", made) == []
+        journal.request("DescribeConfigs", number * 100, number * 100 + 1, partitions=one, errors=UNKNOWN)
+    assert texts("unknown-topic", journal) == []
 
 
 def test_a_client_that_allows_no_auto_creation_did_not_create_the_topic() -> None:
     assert texts("auto-created-topic", appears(100, allowed=False)) == []
 
 
-def test_a_fleet_that_starts_before_its_topic_exists_does_not_insist() -> None:
-    made = Journal()
+def test_a_fleet_that_starts_before_its_topic_exists_does_not_insist(journal: Journal) -> None:
     for number in range(50):
-        client = made.beside(client_id="app", host=f"10.0.1.{number}")
+        client = journal.beside(client_id="app", host=f"10.0.1.{number}")
         for at_ms in (number, number + 100):
             one = [TopicPartition(topic="t", partition=-1)]
             client.request("Metadata", at_ms, at_ms + 1, partitions=one, errors=UNKNOWN)
-    assert texts("unknown-topic", made) == []
+    assert texts("unknown-topic", journal) == []

@@ -253,17 +253,16 @@ def test_a_client_that_left_during_a_delayed_response_gave_the_request_up() -> N
     assert "such as one after 499 ms" in found
 
 
-def test_a_batch_that_was_sent_twice_had_a_second_attempt() -> None:
-    made = Journal()
+def test_a_batch_that_was_sent_twice_had_a_second_attempt(journal: Journal) -> None:
     for at_ms in (0, 3000, 6000, 9000):
-        one = made.connection(at_ms, at_ms + 1000, answers=True, by_client=True)
+        one = journal.connection(at_ms, at_ms + 1000, answers=True, by_client=True)
         first_ms = at_ms // 6000 * 6000
-        made.batch(
+        journal.batch(
             at_ms + 1, ended_ms=at_ms + 1000, batch=batch(first_ms), sent=ALL, connection=one, records=[f"{first_ms}"]
         )
-    made.connection(15_000, answers=True)
-    made.batch(16_000, 16_001, batch=batch(16_000), sent=ALL, records=["other"])
-    assert texts("delivery-timeout-too-short", made) == []
+    journal.connection(15_000, answers=True)
+    journal.batch(16_000, 16_001, batch=batch(16_000), sent=ALL, records=["other"])
+    assert texts("delivery-timeout-too-short", journal) == []
 
 
 def test_a_retry_behind_a_delayed_response_shows_that_the_client_did_not_await_it() -> None:
@@ -309,11 +308,10 @@ def test_records_in_another_batch_are_not_given_up() -> None:
     assert texts("retries-disabled", made) == []
 
 
-def test_requests_without_acks_cannot_be_reordered_by_retries() -> None:
-    made = Journal()
+def test_requests_without_acks_cannot_be_reordered_by_retries(journal: Journal) -> None:
     for at_ms in every(1, 5):
-        made.batch(at_ms, ended_ms=at_ms + 1.5, batch=batch(at_ms), sent=NONE)
-    assert texts("reordering-possible", made) == []
+        journal.batch(at_ms, ended_ms=at_ms + 1.5, batch=batch(at_ms), sent=NONE)
+    assert texts("reordering-possible", journal) == []
 
 
 def fleet(make: Callable[[Journal, float], None], count: int) -> Journal:
@@ -345,21 +343,19 @@ def test_a_fleet_with_one_client_id_is_no_single_client(rule: str, make: Callabl
     assert texts(rule, fleet(make, 100)) == []
 
 
-def test_other_producers_do_not_reorder_records() -> None:
-    made = Journal()
-    made.batch(0, 1, batch=batch(0), errors=TIMED_OUT)
-    made.beside(client_id="app").batch(2, 3, batch=batch(2))
-    made.batch(101, 102, batch=batch(0))
-    assert texts("reordered-by-retry", made) == []
+def test_other_producers_do_not_reorder_records(journal: Journal) -> None:
+    journal.batch(0, 1, batch=batch(0), errors=TIMED_OUT)
+    journal.beside(client_id="app").batch(2, 3, batch=batch(2))
+    journal.batch(101, 102, batch=batch(0))
+    assert texts("reordered-by-retry", journal) == []
 
 
-def test_producers_that_are_killed_have_no_timeout() -> None:
-    made = Journal()
+def test_producers_that_are_killed_have_no_timeout(journal: Journal) -> None:
     for at_ms, killed_ms in ((0, 100), (3000, 3900)):
-        one = made.connection(at_ms, killed_ms, answers=True, by_client=True)
-        made.batch(at_ms + 1, ended_ms=killed_ms, batch=batch(at_ms), sent=ALL, connection=one, records=[f"{at_ms}"])
-    made.connection(6000, answers=True)
+        one = journal.connection(at_ms, killed_ms, answers=True, by_client=True)
+        journal.batch(at_ms + 1, ended_ms=killed_ms, batch=batch(at_ms), sent=ALL, connection=one, records=[f"{at_ms}"])
+    journal.connection(6000, answers=True)
     for at_ms in range(6000, 12_000, 500):
-        made.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=ALL, records=[f"{at_ms}"])
-    assert texts("request-timeout-too-short", made) == []
-    assert texts("delivery-timeout-too-short", made) == []
+        journal.batch(at_ms, at_ms + 1, batch=batch(at_ms), sent=ALL, records=[f"{at_ms}"])
+    assert texts("request-timeout-too-short", journal) == []
+    assert texts("delivery-timeout-too-short", journal) == []

@@ -94,29 +94,26 @@ class TestWaits:
     def test_of_others_may_be_constant(self, api: str) -> None:
         assert texts(self.RULE, failing(api, CONSTANT, ErrorCode.COORDINATOR_NOT_AVAILABLE)) == []
 
-    def test_of_a_second_do_no_harm(self) -> None:
-        made = Journal()
-        made.request("Metadata", -60_000, -59_999)
+    def test_of_a_second_do_no_harm(self, journal: Journal) -> None:
+        journal.request("Metadata", -60_000, -59_999)
         for at_ms in starts((1000,) * 8):
-            made.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
-        assert texts(self.RULE, made) == []
+            journal.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
+        assert texts(self.RULE, journal) == []
 
     def test_at_the_maximum_are_no_constant_ones_if_the_first_may_be_missing(self) -> None:
         assert texts(self.RULE, failed_batch((700,) * 8)) == []
 
-    def test_with_jitter_are_constant(self) -> None:
-        made = Journal()
+    def test_with_jitter_are_constant(self, journal: Journal) -> None:
         for sequence, waits in enumerate(((80, 120, 95, 88, 117), (104, 83, 110, 92, 101), (118, 97, 85, 103, 90))):
             for at_ms in starts(waits, from_ms=10_000 * sequence):
-                made.batch(at_ms, at_ms + 1, sequence=sequence, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
-        (found,) = texts(self.RULE, made)
+                journal.batch(at_ms, at_ms + 1, sequence=sequence, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER])
+        (found,) = texts(self.RULE, journal)
         assert found.endswith("before it retries Produce (15 waits)")
 
-    def test_for_another_broker_do_not_count(self) -> None:
-        made = Journal()
+    def test_for_another_broker_do_not_count(self, journal: Journal) -> None:
         for number, at_ms in enumerate(starts(CONSTANT)):
-            made.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER], broker=number % 2)
-        assert texts(self.RULE, made) == []
+            journal.batch(at_ms, at_ms + 1, sequence=0, errors=[ErrorCode.NOT_LEADER_OR_FOLLOWER], broker=number % 2)
+        assert texts(self.RULE, journal) == []
 
     def test_in_two_streaks_do_not_make_one(self) -> None:
         assert texts(self.RULE, failed_batch((100, 200, 30_000, 100, 200, 30_000, 100, 200))) == []

@@ -50,42 +50,37 @@ def test_only_versions_count_whose_clients_enforce_throttles(version: int, *, fi
     assert bool(texts("throttle-ignored", throttled(200, version=version))) is fires
 
 
-def test_requests_in_flight_do_not_count() -> None:
-    made = Journal()
+def test_requests_in_flight_do_not_count(journal: Journal) -> None:
     for at_ms in (0, 1000, 2000):
-        made.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
-        made.request("Produce", at_ms + 0.5, at_ms + 150)
-        made.request("Produce", at_ms + 200, at_ms + 201)
-    assert texts("throttle-ignored", made) == []
+        journal.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
+        journal.request("Produce", at_ms + 0.5, at_ms + 150)
+        journal.request("Produce", at_ms + 200, at_ms + 201)
+    assert texts("throttle-ignored", journal) == []
 
 
-def test_requests_on_another_connection_do_not_count() -> None:
-    made = Journal()
+def test_requests_on_another_connection_do_not_count(journal: Journal) -> None:
     for at_ms in (0, 1000, 2000):
-        made.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
-        made.request("Produce", at_ms + 200, at_ms + 201, connection=2)
-    assert texts("throttle-ignored", made) == []
+        journal.request("Produce", at_ms, at_ms + 1, throttle_ms=THROTTLE_MS)
+        journal.request("Produce", at_ms + 200, at_ms + 201, connection=2)
+    assert texts("throttle-ignored", journal) == []
 
 
-def test_throttle_times_of_requests_in_flight_overlap() -> None:
-    made = Journal()
+def test_throttle_times_of_requests_in_flight_overlap(journal: Journal) -> None:
     for number in range(21):
         for more in range(3):
-            made.request("Produce", number * 1000 + more, number * 1000 + more + 1, throttle_ms=300)
-    assert texts("mostly-throttled", made) == []
+            journal.request("Produce", number * 1000 + more, number * 1000 + more + 1, throttle_ms=300)
+    assert texts("mostly-throttled", journal) == []
 
 
-def test_connections_are_throttled_separately() -> None:
-    made = Journal()
+def test_connections_are_throttled_separately(journal: Journal) -> None:
     for number in range(21):
         for connection in (1, 2, 3):
-            made.request("Produce", number * 1000, number * 1000 + 1, throttle_ms=300, connection=connection)
-    assert texts("mostly-throttled", made) == []
+            journal.request("Produce", number * 1000, number * 1000 + 1, throttle_ms=300, connection=connection)
+    assert texts("mostly-throttled", journal) == []
 
 
-def test_requests_without_a_pause_are_early_too() -> None:
-    made = Journal()
+def test_requests_without_a_pause_are_early_too(journal: Journal) -> None:
     for at_ms in range(0, 1000, 2):
-        made.request("Produce", at_ms, at_ms + 0.5, throttle_ms=0 if at_ms % 50 else THROTTLE_MS)
-    (found,) = texts("throttle-ignored", made)
+        journal.request("Produce", at_ms, at_ms + 0.5, throttle_ms=0 if at_ms % 50 else THROTTLE_MS)
+    (found,) = texts("throttle-ignored", journal)
     assert found == "375 requests were sent before the throttle time was over, after 16 of 20 responses with one"

@@ -311,9 +311,13 @@ def by_scram_without_headers(client: Client) -> None:
 EXCHANGES = [by_plain, by_scram, by_bearer, by_plain_without_headers, by_scram_without_headers]
 
 
+@pytest.fixture
+def proxy() -> VirtualProxy:
+    return passing()
+
+
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_the_user_of_a_passed_authentication_is_known(exchange: Callable[[Client], None]) -> None:
-    proxy = passing()
+def test_the_user_of_a_passed_authentication_is_known(exchange: Callable[[Client], None], proxy: VirtualProxy) -> None:
     client = proxy.client()
     exchange(client)
     client.call(METADATA, 9)
@@ -334,8 +338,7 @@ def test_a_token_may_follow_its_handshake_at_once() -> None:
     assert client.connection.ctx.session.user == "alice"
 
 
-def test_a_fault_rule_for_a_user_acts_on_a_passed_authentication() -> None:
-    proxy = passing()
+def test_a_fault_rule_for_a_user_acts_on_a_passed_authentication(proxy: VirtualProxy) -> None:
     proxy.cluster_server.faults.add(
         {"principal": "User:alice", "action": {"kind": "error", "code": 7}, "api": "FindCoordinator"}
     )
@@ -362,8 +365,7 @@ def test_a_mechanism_that_the_proxy_cannot_read_passes(
     assert [line[:26] for line in lines] == ["a client's user is unknown"]
 
 
-def test_a_refused_client_gets_the_brokers_response_and_its_delay() -> None:
-    proxy = passing()
+def test_a_refused_client_gets_the_brokers_response_and_its_delay(proxy: VirtualProxy) -> None:
     client = proxy.client()
     handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("alice", "wrong")), 2)
@@ -375,8 +377,7 @@ def test_a_refused_client_gets_the_brokers_response_and_its_delay() -> None:
     assert client.connection.ctx.session.user == "ANONYMOUS"
 
 
-def test_a_refused_client_without_headers_is_closed() -> None:
-    proxy = passing()
+def test_a_refused_client_without_headers_is_closed(proxy: VirtualProxy) -> None:
     client = proxy.client()
     assert exchange_tokens(client, "PLAIN", plain("alice", "wrong")) == []
     proxy.advance(FAILURE_DELAY_MS)
@@ -410,8 +411,7 @@ def test_a_client_authenticates_again_through_the_proxy() -> None:
     assert not client.is_open
 
 
-def test_the_proxy_does_not_authenticate_itself_for_clients() -> None:
-    proxy = passing()
+def test_the_proxy_does_not_authenticate_itself_for_clients(proxy: VirtualProxy) -> None:
     client = proxy.client()
     client.send(METADATA, 9)
     assert not client.is_open
@@ -419,8 +419,7 @@ def test_the_proxy_does_not_authenticate_itself_for_clients() -> None:
 
 
 @pytest.mark.parametrize(("at", "reached"), [("handshake", []), ("authenticate", ["SaslHandshake"])])
-def test_an_authentication_that_passes_can_be_stalled(at: str, reached: list[str]) -> None:
-    proxy = passing()
+def test_an_authentication_that_passes_can_be_stalled(at: str, reached: list[str], proxy: VirtualProxy) -> None:
     fault = proxy.cluster_server.faults.add({"action": {"kind": "stall-sasl", "at": at}})
     client = proxy.client()
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)

@@ -34,17 +34,15 @@ def test_kip_91_1_last_attempt(at_ms: list[float], ended_ms: float, state: State
     assert failing("KIP-91/1", at_ms, "produce-timed-out", ended_ms=ended_ms).state is state
 
 
-def test_kip_91_1_attempt_that_is_read_late_may_have_been_sent_in_time() -> None:
+def test_kip_91_1_attempt_that_is_read_late_may_have_been_sent_in_time(journal: Journal) -> None:
     """As from a client that retries on a connection whose first request is not answered for ten seconds."""
-    journal = Journal()
     journal.batch(0, 10_000, sequence=0, errors=[7])
     journal.batch(9_900, 10_001, sequence=0, errors=[7])
     verdict = judge("KIP-91/1", [observed("delivery-mute", journal.events, ended_ms=20_000)])
     assert verdict.state is PASS, verdict.why
 
 
-def test_kip_91_6_retry_that_is_read_late_may_precede_the_response() -> None:
-    journal = Journal()
+def test_kip_91_6_retry_that_is_read_late_may_precede_the_response(journal: Journal) -> None:
     journal.connection(0, answers=True)
     journal.batch(10, 5500, sequence=0)
     journal.batch(5400, 5501, sequence=0)
@@ -134,16 +132,14 @@ SECOND_REQUESTS = {
 
 
 @pytest.mark.parametrize(("second_ms", "most", "state"), SECOND_REQUESTS.values(), ids=SECOND_REQUESTS)
-def test_kip_91_7_second_request(second_ms: float, most: int, state: State) -> None:
-    journal = Journal()
+def test_kip_91_7_second_request(second_ms: float, most: int, state: State, journal: Journal) -> None:
     journal.batch(0, 200, sequence=0)
     journal.batch(second_ms, second_ms + 200, sequence=1)
     settings = {**SETTINGS, "max.in.flight.requests.per.connection": most}
     assert judge("KIP-91/7", [observed("in-flight-one", journal.events, settings=settings)]).state is state
 
 
-def test_kip_91_7_other_connections_do_not_count() -> None:
-    journal = Journal()
+def test_kip_91_7_other_connections_do_not_count(journal: Journal) -> None:
     journal.batch(0, 200, sequence=0)
     journal.batch(100, 300, sequence=1, connection=2)
     journal.batch(301, 310, sequence=2, connection=2)

@@ -161,17 +161,15 @@ def test_kip_144_8_waits_with_a_maximum_below_the_base(waits: list[float], base_
     ],
     ids=lambda value: str(value),
 )
-def test_kip_144_10_simultaneous_connection_attempts(at_once: int, role: Role, state: State) -> None:
+def test_kip_144_10_simultaneous_connection_attempts(at_once: int, role: Role, state: State, journal: Journal) -> None:
     """One to a bootstrap address and one to a broker are allowed; for a consumer also one to its coordinator."""
-    journal = Journal()
     for number in range(at_once):
         journal.connection(number, 1000)
     run = observed("reconnect-silent", journal.events, role=role, settings=CONNECTING)
     assert judge("KIP-144/10", [run]).state is state
 
 
-def test_kip_144_10_answered_connection_is_established() -> None:
-    journal = Journal()
+def test_kip_144_10_answered_connection_is_established(journal: Journal) -> None:
     for number in range(6):
         journal.connection(number * 10, 1000, answers=True)
     assert judge("KIP-144/10", [observed("reconnect-silent", journal.events)]).state is PASS

@@ -203,9 +203,8 @@ def test_kip_580_13_a_consumer_retries_at_its_next_poll() -> None:
     assert judged_calls("KIP-580/13", "list-offsets-error", "ListOffsets", *waits, error=6).state is PASS
 
 
-def test_kip_580_1_retries_that_the_broker_read_late_decide_nothing() -> None:
+def test_kip_580_1_retries_that_the_broker_read_late_decide_nothing(journal: Journal) -> None:
     """As kafkajs sends them on a connection whose Produce is not answered."""
-    journal = Journal()
     for _ in range(5):
         journal.batch(0, 8000, sequence=0, errors=[7])
         journal.batch(7000, 8000, sequence=0, errors=[7])
@@ -279,9 +278,8 @@ def test_kip_580_18_waits_of_clients_older_than_the_kip(waits: list[float], befo
     assert retried("KIP-580/18", waits, before=before).state is state
 
 
-def test_kip_580_11_regular_heartbeats_are_recognized_beside_a_run_with_lag() -> None:
+def test_kip_580_11_regular_heartbeats_are_recognized_beside_a_run_with_lag(journal: Journal) -> None:
     """A client that retries twice, and then waits for the next regular heartbeat, each second."""
-    journal = Journal()
     for begin_ms in range(0, 12_000, 2000):
         for at_ms, errors in ((0, [14]), (105, [14]), (344, [14]), (1000, [14]), (1111, [14]), (1318, [])):
             journal.request("Heartbeat", begin_ms + at_ms, begin_ms + at_ms + 0.2, group_id="g", errors=errors)

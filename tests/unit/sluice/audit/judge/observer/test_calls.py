@@ -8,11 +8,6 @@ from sluice.journal_events import TopicPartition
 from tests.support.journals import Journal
 
 
-@pytest.fixture
-def journal() -> Journal:
-    return Journal()
-
-
 @pytest.mark.parametrize(
     "api",
     ["Heartbeat", "ConsumerGroupHeartbeat", "Fetch", "FindCoordinator", "Metadata"],

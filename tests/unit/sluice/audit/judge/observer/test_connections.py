@@ -9,11 +9,6 @@ from sluice.journal_events import AnyEvent, ClientEvent
 from tests.support.journals import Journal, closed_connections
 
 
-@pytest.fixture
-def journal() -> Journal:
-    return Journal()
-
-
 def gaps(sequences: list[AttemptSequence]) -> list[list[float]]:
     return [[round(gap, 3) for gap in sequence.gaps_ms()] for sequence in sequences]
 

@@ -38,8 +38,7 @@ def test_request(
     assert ends(journal) == expected
 
 
-def test_without_a_response_the_closing_side_decides() -> None:
-    journal = Journal()
+def test_without_a_response_the_closing_side_decides(journal: Journal) -> None:
     journal.connection(0, 20, by_client=True)
     journal.batch(10, ended_ms=20, connection=1)
     journal.connection(0, 30)

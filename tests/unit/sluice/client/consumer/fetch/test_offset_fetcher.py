@@ -33,9 +33,13 @@ FAILED_RESETS = {
 }
 
 
+@pytest.fixture
+def stage() -> Reading:
+    return resetting()
+
+
 class TestResets:
-    def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self) -> None:
-        stage = resetting()
+    def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self, stage: Reading) -> None:
         stage.two.responses["ListOffsets"] = lambda request: offsets(request, 9)
         for _ in range(3):
             stage.look()
@@ -69,9 +73,8 @@ class TestResets:
 
     @pytest.mark.parametrize("response", FAILED_RESETS.values(), ids=FAILED_RESETS)
     def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(
-        self, response: ScriptedResponse | int
+        self, response: ScriptedResponse | int, stage: Reading
     ) -> None:
-        stage = resetting()
 
         def fails(request: ReceivedRequest) -> ScriptedResponse:
             return offsets(request, -1, response) if isinstance(response, int) else response
@@ -85,23 +88,20 @@ class TestResets:
         assert len(stage.one.requests("Metadata") + stage.two.requests("Metadata")) >= 3
         assert stage.position(P1) == 5, "the other leader's partition is reset without delay"
 
-    def test_unanswered_reset_is_not_repeated_before_the_request_timeout(self) -> None:
-        stage = resetting()
+    def test_unanswered_reset_is_not_repeated_before_the_request_timeout(self, stage: Reading) -> None:
         stage.one.responses["ListOffsets"] = lambda _: None
         for _ in range(20):
             stage.look()
             stage.network.advance(1000)
         assert len(stage.one.requests("ListOffsets")) == 1
 
-    def test_unauthorized_reset_is_raised_to_the_application(self) -> None:
-        stage = resetting()
+    def test_unauthorized_reset_is_raised_to_the_application(self, stage: Reading) -> None:
         stage.one.responses["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         stage.look()
         with pytest.raises(KafkaException, match=r"^t-0: "):
             stage.look()
 
-    def test_reset_superseded_by_a_seek_is_dropped(self) -> None:
-        stage = resetting()
+    def test_reset_superseded_by_a_seek_is_dropped(self, stage: Reading) -> None:
         stage.offsets.run_once(stage.now_ms)
         stage.seek(P0, 77)
         stage.network.advance(1)
