@@ -4,8 +4,8 @@
 fails there until it has a use.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from sluice.broker.exchange.advertised_versions import advertised_by
@@ -78,13 +78,14 @@ class Use(NamedTuple):
 USES: list[Use] = []
 
 
-def _use(title: str = "", **options: Any) -> Callable[[Build], Build]:
-    """Register a function `<api>` or `<api>__<words>` as a use."""
+def _use(title: str = "", **options: Any) -> Callable[[Callable[..., Message]], Callable[..., Message]]:
+    """Register a function `<api>` or `<api>__<words>` as a use. Options that are no fields of Use are its arguments."""
+    arguments = {name: options.pop(name) for name in [*options] if name not in Use._fields}
 
-    def register(build: Build) -> Build:
+    def register(build: Callable[..., Message]) -> Callable[..., Message]:
         module = build.__name__.partition("__")[0]
         (api,) = (api.name for api in API_KEYS.values() if api.module == module)
-        USES.append(Use(api, title, build, **options))
+        USES.append(Use(api, title, partial(build, **arguments), **options))
         return build
 
     return register
@@ -112,29 +113,17 @@ def _forms(api_name: str) -> tuple[int, ...]:
 # Topics
 
 
+@_use("twice in one request", versions=(7,), copies=2)
+@_use("that validates only", validate_only=True)
+@_use(
+    "of an assignment", creates=True, versions=(7,), count=-1, assignments=[{"partition_index": 0, "broker_ids": [1]}]
+)
 @_use("of partitions and replicas", creates=True)
-def create_topics(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "num_partitions": 1, "replication_factor": 1}
-    return request("CreateTopics", topics=[topic], timeout_ms=TIMEOUT_MS)
-
-
-@_use("of an assignment", creates=True, versions=(7,))
-def create_topics__of_an_assignment(_version: int, to: Target) -> Message:
-    assignment = {"partition_index": 0, "broker_ids": [1]}
-    topic = {"name": to.name, "num_partitions": -1, "replication_factor": -1, "assignments": [assignment]}
-    return request("CreateTopics", topics=[topic], timeout_ms=TIMEOUT_MS)
-
-
-@_use("that validates only")
-def create_topics__validate_only(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "num_partitions": 1, "replication_factor": 1}
-    return request("CreateTopics", topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=True)
-
-
-@_use("twice in one request", versions=(7,))
-def create_topics__twice(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "num_partitions": 1, "replication_factor": 1}
-    return request("CreateTopics", topics=[topic, topic], timeout_ms=TIMEOUT_MS)
+def create_topics(
+    _version: int, to: Target, copies: int = 1, count: int = 1, assignments: Sequence[Any] = (), **fields: bool
+) -> Message:
+    topic = {"name": to.name, "num_partitions": count, "replication_factor": count, "assignments": [*assignments]}
+    return request("CreateTopics", topics=[topic] * copies, timeout_ms=TIMEOUT_MS, **fields)
 
 
 @_use("with automatic creation", creates=True, versions=(0, 1, 3, 4, 8, 9, 11, 12, 13))
@@ -163,16 +152,11 @@ def describe_topic_partitions(_version: int, to: Target) -> Message:
     return request("DescribeTopicPartitions", topics=[{"name": to.name}])
 
 
-@_use("by validation")
-def create_partitions__validate_only(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "count": 3, "assignments": None}
-    return request("CreatePartitions", topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=True)
-
-
-@_use("to the same number")
-def create_partitions(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "count": 1, "assignments": None}
-    return request("CreatePartitions", topics=[topic], timeout_ms=TIMEOUT_MS)
+@_use("to the same number", count=1)
+@_use("by validation", count=3, validate_only=True)
+def create_partitions(_version: int, to: Target, count: int, **fields: bool) -> Message:
+    topic = {"name": to.name, "count": count, "assignments": None}
+    return request("CreatePartitions", topics=[topic], timeout_ms=TIMEOUT_MS, **fields)
 
 
 @_use("by name", destroys=True)
@@ -195,25 +179,13 @@ def delete_topics__by_both(_version: int, to: Target) -> Message:
 # Records
 
 
-def _produce(version: int, to: Target, acks: int) -> Message:
+@_use("acks=all", versions=(3, 12, 13), acks=-1)
+@_use("acks=1", versions=(3, 12, 13), acks=1)
+@_use("acks=0", versions=(3, 12, 13), acks=0, is_answered=False)
+def produce(version: int, to: Target, acks: int) -> Message:
     data = {"index": 0, "records": records_for(max(version, 3))}
     topic = {"name": to.name, "topic_id": to.topic_id, "partition_data": [data]}
     return request("Produce", acks=acks, timeout_ms=TIMEOUT_MS, topic_data=[topic])
-
-
-@_use("acks=0", is_answered=False, versions=(3, 12, 13))
-def produce__acks_0(version: int, to: Target) -> Message:
-    return _produce(version, to, 0)
-
-
-@_use("acks=1", versions=(3, 12, 13))
-def produce__acks_1(version: int, to: Target) -> Message:
-    return _produce(version, to, 1)
-
-
-@_use("acks=all", versions=(3, 12, 13))
-def produce__acks_all(version: int, to: Target) -> Message:
-    return _produce(version, to, -1)
 
 
 @_use()
@@ -480,16 +452,11 @@ def write_txn_markers(_version: int, to: Target) -> Message:
 # Replicas
 
 
-@_use("to no directory of the broker")
-def alter_replica_log_dirs__nowhere(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "partitions": [0]}
-    return request("AlterReplicaLogDirs", dirs=[{"path": "/nowhere", "topics": [topic]}])
-
-
 @_use("to its directory")
-def alter_replica_log_dirs(_version: int, to: Target) -> Message:
+@_use("to no directory of the broker", log_dir="/nowhere")
+def alter_replica_log_dirs(_version: int, to: Target, log_dir: str = "") -> Message:
     topic = {"name": to.name, "partitions": [0]}
-    return request("AlterReplicaLogDirs", dirs=[{"path": to.log_dir, "topics": [topic]}])
+    return request("AlterReplicaLogDirs", dirs=[{"path": log_dir or to.log_dir, "topics": [topic]}])
 
 
 @_use()
@@ -497,15 +464,10 @@ def describe_log_dirs(_version: int, to: Target) -> Message:
     return request("DescribeLogDirs", topics=[{"topic": to.name, "partitions": [0]}])
 
 
-@_use()
-def alter_partition_reassignments(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "partitions": [{"partition_index": 0, "replicas": [1]}]}
-    return request("AlterPartitionReassignments", topics=[topic], timeout_ms=TIMEOUT_MS)
-
-
-@_use("that cancels")
-def alter_partition_reassignments__cancel(_version: int, to: Target) -> Message:
-    topic = {"name": to.name, "partitions": [{"partition_index": 0, "replicas": None}]}
+@_use("that cancels", replicas=None)
+@_use(replicas=[1])
+def alter_partition_reassignments(_version: int, to: Target, replicas: list[int] | None) -> Message:
+    topic = {"name": to.name, "partitions": [{"partition_index": 0, "replicas": replicas}]}
     return request("AlterPartitionReassignments", topics=[topic], timeout_ms=TIMEOUT_MS)
 
 
@@ -515,18 +477,11 @@ def list_partition_reassignments(_version: int, to: Target) -> Message:
     return request("ListPartitionReassignments", topics=[topic], timeout_ms=TIMEOUT_MS)
 
 
-@_use()
-def elect_leaders(_version: int, to: Target) -> Message:
-    return request(
-        "ElectLeaders", election_type=0, topic_partitions=[{"topic": to.name, "partitions": [0]}], timeout_ms=TIMEOUT_MS
-    )
-
-
-@_use("of an unclean election", versions=(2,))
-def elect_leaders__unclean(_version: int, to: Target) -> Message:
-    return request(
-        "ElectLeaders", election_type=1, topic_partitions=[{"topic": to.name, "partitions": [0]}], timeout_ms=TIMEOUT_MS
-    )
+@_use("of an unclean election", versions=(2,), kind=1)
+@_use(kind=0)
+def elect_leaders(_version: int, to: Target, kind: int) -> Message:
+    partitions = [{"topic": to.name, "partitions": [0]}]
+    return request("ElectLeaders", election_type=kind, topic_partitions=partitions, timeout_ms=TIMEOUT_MS)
 
 
 @_use()
