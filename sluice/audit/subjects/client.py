@@ -47,8 +47,8 @@ class Client(NamedTuple):
     distribution: str
     driver: str
     settings: tuple[Known, ...]
-    kips: frozenset[str]
-    before: frozenset[str]
+    kips: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
     otherwise: frozenset[str] = frozenset()
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
     roles: frozenset[Role] = ALL

@@ -31,6 +31,4 @@ CLIENT = Client(
         Known("heartbeat.interval.ms", ("heartbeat_interval_ms",), 3000, CONSUMER),
         Known("session.timeout.ms", ("session_timeout_ms",), 10_000, CONSUMER),
     ),
-    kips=frozenset(),
-    before=frozenset(),
 )

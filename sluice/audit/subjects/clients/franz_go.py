@@ -32,5 +32,4 @@ CLIENT = Client(
         Known("session.timeout.ms", ("SessionTimeout",), 45_000, CONSUMER),
     ),
     kips=frozenset({"KIP-13", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
-    before=frozenset(),
 )

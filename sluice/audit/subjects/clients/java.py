@@ -45,7 +45,6 @@ CLIENT = Client(
         Known("session.timeout.ms", ("session.timeout.ms",), 45_000, CONSUMER),
     ),
     kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
-    before=frozenset(),
     fixed={
         Role.PRODUCER: {
             "key.serializer": f"{_SERIALIZATION}.StringSerializer",

@@ -36,6 +36,5 @@ CLIENT = Client(
         Known("session.timeout.ms", ("session_timeout_ms",), 45_000, CONSUMER),
     ),
     kips=frozenset({"KIP-91", "KIP-144", "KIP-219", "KIP-601"}),
-    before=frozenset(),
     otherwise=frozenset({"KIP-144/7"}),  # reconnect_backoff_max_ms has a separate default
 )

@@ -29,6 +29,4 @@ CLIENT = Client(
         Known("heartbeat.interval.ms", ("consumer.heartbeatInterval",), 3000, CONSUMER),
         Known("session.timeout.ms", ("consumer.sessionTimeout",), 30_000, CONSUMER),
     ),
-    kips=frozenset(),
-    before=frozenset(),
 )

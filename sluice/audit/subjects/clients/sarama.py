@@ -42,6 +42,5 @@ CLIENT = Client(
         Known("session.timeout.ms", ("Consumer.Group.Session.Timeout",), 10_000, CONSUMER),
     ),
     kips=frozenset({"KIP-219"}),
-    before=frozenset(),
     fixed={Role.PRODUCER: {"Net.MaxOpenRequests": 1}},
 )

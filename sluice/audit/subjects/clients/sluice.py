@@ -31,5 +31,4 @@ CLIENT = Client(
     driver="sluice.audit.subjects.drivers.sluice_driver",
     settings=_known(),
     kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-219", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
-    before=frozenset(),
 )
