@@ -11,13 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from sluice.protocol.apis import create_partitions
 from sluice.protocol.apis import create_topics as api
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from sluice.protocol.apis.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message
@@ -87,9 +83,9 @@ class Restarts(RuleBasedStateMachine):
     @rule(topic=st.sampled_from(TOPICS), count=st.integers(1, 5))
     def grow(self, topic: str, count: int) -> None:
         now = len(self.twin.cluster.topics[topic].partitions) if topic in self.twin.cluster.topics else 0
-        assignments = [CreatePartitionsAssignment(broker_ids=[2, 1])] * max(count - now, 0)
-        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=assignments)
-        self.both(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
+        assignments = [create_partitions.CreatePartitionsAssignment(broker_ids=[2, 1])] * max(count - now, 0)
+        wanted = create_partitions.CreatePartitionsTopic(name=topic, count=count, assignments=assignments)
+        self.both(create_partitions.CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
 
     @rule(topic=st.sampled_from(TOPICS))
     def delete(self, topic: str) -> None:

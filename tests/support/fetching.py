@@ -10,12 +10,8 @@ from sluice.client.consumer.offset_reset import EARLIEST, OffsetReset
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.consumer.subscription_state import FetchPosition, SubscriptionState
 from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
+from sluice.protocol.apis import list_offsets as api
 from sluice.protocol.apis.fetch import FetchResponse
-from sluice.protocol.apis.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 from tests.support.client_network import ReceivedRequest, VirtualNetwork
@@ -100,14 +96,14 @@ class Reading:
         return None if found is None else found.offset
 
 
-def offsets(request: ReceivedRequest, offset: int, code: int = 0) -> ListOffsetsResponse:
+def offsets(request: ReceivedRequest, offset: int, code: int = 0) -> api.ListOffsetsResponse:
     """Return the same result for all requested partitions."""
-    return ListOffsetsResponse(
+    return api.ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
+            api.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    ListOffsetsPartitionResponse(
+                    api.ListOffsetsPartitionResponse(
                         partition_index=one.partition_index, error_code=code, offset=-1 if code else offset
                     )
                     for one in topic.partitions

@@ -2,20 +2,12 @@
 
 from typing import Any
 
+from sluice.protocol.apis import add_partitions_to_txn as api
+from sluice.protocol.apis import txn_offset_commit
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from sluice.protocol.apis.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
 from sluice.protocol.apis.end_txn import EndTxnRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.produce import ProduceRequest
-from sluice.protocol.apis.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from sluice.protocol.records.batch import BatchHeader, iter_batches
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, produce
@@ -45,27 +37,27 @@ def add_request(
     transactional_id: str = "tx",
     *,
     verify_only: bool = False,
-) -> AddPartitionsToTxnRequest:
+) -> api.AddPartitionsToTxnRequest:
     names = dict.fromkeys(topic for topic, _ in partitions)
     topics = [
-        AddPartitionsToTxnTopic(name=name, partitions=[index for topic, index in partitions if topic == name])
+        api.AddPartitionsToTxnTopic(name=name, partitions=[index for topic, index in partitions if topic == name])
         for name in names
     ]
     if version < FIRST_FROM_BROKERS:
-        return AddPartitionsToTxnRequest(
+        return api.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer_id,
             v3_and_below_producer_epoch=epoch,
             v3_and_below_topics=topics,
         )
-    transaction = AddPartitionsToTxnTransaction(
+    transaction = api.AddPartitionsToTxnTransaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
         producer_epoch=epoch,
         verify_only=verify_only,
         topics=topics,
     )
-    return AddPartitionsToTxnRequest(transactions=[transaction])
+    return api.AddPartitionsToTxnRequest(transactions=[transaction])
 
 
 def added_codes(response: Any) -> dict[tuple[str, int], int]:
@@ -87,14 +79,14 @@ def end_request(producer_id: int, epoch: int, committed: bool = True, transactio
 
 def offsets_request(
     producer_id: int, epoch: int, group_id: str, offset: int = 1, transactional_id: str = "tx", topic: str = "t"
-) -> TxnOffsetCommitRequest:
-    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    return TxnOffsetCommitRequest(
+) -> txn_offset_commit.TxnOffsetCommitRequest:
+    partition = txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return txn_offset_commit.TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=group_id,
         producer_id=producer_id,
         producer_epoch=epoch,
-        topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
+        topics=[txn_offset_commit.TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
     )
 
 

@@ -13,18 +13,9 @@ from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, E
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message, fields_of
+from tests.support import topic_requests
 from tests.support.groups import commit_request, fetch_request, fetched
 from tests.support.records import fetch, fetched_bytes, produce, values
-from tests.support.topic_requests import (
-    ENTITIES,
-    SOURCE,
-    UNKNOWN_ID,
-    USES,
-    Target,
-    Use,
-    add_offsets_to_txn,
-    topic_fields,
-)
 from tests.support.virtual_broker import VirtualBroker
 from tools.differential.cases.reserved_names import INTERNAL, METADATA, ORDINARY, UNCREATABLE
 
@@ -49,12 +40,12 @@ def fields_used(message: Message, path: str = "") -> set[str]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, Message):
                 found |= fields_used(one, f"{path}{field.name}.")
-            elif field.meaning.entity in ENTITIES and one in (TARGET.name, TARGET.topic_id):
+            elif field.meaning.entity in topic_requests.ENTITIES and one in (TARGET.name, TARGET.topic_id):
                 found.add(path + field.name)
     return found
 
 
-TARGET = Target("the name", UNKNOWN_ID, "key")
+TARGET = topic_requests.Target("the name", topic_requests.UNKNOWN_ID, "key")
 
 
 def test_each_field_that_names_a_topic_has_a_use() -> None:
@@ -62,17 +53,20 @@ def test_each_field_that_names_a_topic_has_a_use() -> None:
         (api.name, path)
         for key, api in API_KEYS.items()
         if key in HANDLERS
-        for path, first, _ in topic_fields(api.request)
+        for path, first, _ in topic_requests.topic_fields(api.request)
         if first <= api.max_version
     }
     used = {
-        (use.api, path) for use in USES for version in use.forms() for path in fields_used(use.build(version, TARGET))
+        (use.api, path)
+        for use in topic_requests.USES
+        for version in use.forms()
+        for path in fields_used(use.build(version, TARGET))
     }
     assert named - used == set()
 
 
 def test_each_api_that_names_a_topic_as_a_resource_has_a_use() -> None:
-    assert BY_RESOURCE - {use.api for use in USES} == set()
+    assert BY_RESOURCE - {use.api for use in topic_requests.USES} == set()
 
 
 def start(directory: Path) -> VirtualBroker:
@@ -102,7 +96,7 @@ def acknowledge(broker: VirtualBroker) -> None:
     client = broker.client()
     configs = [CreatableTopicConfig(name="retention.ms", value="-1")]
     topic = CreatableTopic(name=KEPT, num_partitions=2, replication_factor=1, configs=configs)
-    source = CreatableTopic(name=SOURCE, num_partitions=1, replication_factor=1)
+    source = CreatableTopic(name=topic_requests.SOURCE, num_partitions=1, replication_factor=1)
     client.call(CreateTopicsRequest(topics=[topic, source], timeout_ms=1000), 7)
     client.call(produce(9, topic=KEPT, partition=1), 9)
     entity = [EntityData(entity_type="client-id", entity_name="a")]
@@ -131,24 +125,26 @@ def acknowledged(broker: VirtualBroker) -> object:
     )
 
 
-def send(broker: VirtualBroker, use: Use, names: list[str], run: int) -> None:
+def send(broker: VirtualBroker, use: topic_requests.Use, names: list[str], run: int) -> None:
     for version in use.forms():
         for number, name in enumerate(names):
             client = broker.client()
             topic = broker.cluster.topics.get(name)
-            target = Target(name, UNKNOWN_ID if topic is None else topic.topic_id, f"{run}-{version}-{number}")
+            target = topic_requests.Target(
+                name, topic_requests.UNKNOWN_ID if topic is None else topic.topic_id, f"{run}-{version}-{number}"
+            )
             if use.in_transaction:
                 request = InitProducerIdRequest(transactional_id=target.key, transaction_timeout_ms=60_000)
                 made = client.call(request, 4)
                 target = target._replace(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
                 if use.api == "TxnOffsetCommit":
-                    client.call(add_offsets_to_txn(target), 3)
+                    client.call(topic_requests.add_offsets_to_txn(target), 3)
             client.send(use.build(version, target), version)
         broker.advance(100)
 
 
-@pytest.mark.parametrize("use", [pytest.param(use, id=use.label(use.forms()[-1])) for use in USES])
-def test_data_directory_survives_a_request_for_any_name(use: Use, tmp_path: Path) -> None:
+@pytest.mark.parametrize("use", [pytest.param(use, id=use.label(use.forms()[-1])) for use in topic_requests.USES])
+def test_data_directory_survives_a_request_for_any_name(use: topic_requests.Use, tmp_path: Path) -> None:
     names = [METADATA, *UNCREATABLE.values(), *ORDINARY.values()]
     if not use.destroys:  # which would delete committed offsets
         names += INTERNAL

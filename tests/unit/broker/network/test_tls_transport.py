@@ -10,12 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.broker.network.tls_transport import HANDSHAKE_TIMEOUT_MS
+from sluice.protocol.apis import incremental_alter_configs as api
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.certificates import certificates
@@ -57,9 +53,9 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def reconfigure(client: TlsClient, key_store: Path) -> tuple[int, str | None]:
-    config = AlterableConfig(name="listener.name.ssl.ssl.keystore.location", value=str(key_store))
-    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
-    (response,) = client.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    config = api.AlterableConfig(name="listener.name.ssl.ssl.keystore.location", value=str(key_store))
+    resource = api.AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+    (response,) = client.call(api.IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
     return response.error_code, response.error_message
 
 

@@ -7,6 +7,7 @@ from prometheus_client import generate_latest
 
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.server.metrics import registry
+from sluice.protocol.apis import offset_for_leader_epoch as api
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -15,11 +16,6 @@ from sluice.protocol.apis.describe_producers import DescribeProducersRequest, To
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.metadata import MetadataRequest
-from sluice.protocol.apis.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.records import fetch, fetched, produce, produce_of
@@ -132,13 +128,13 @@ def test_replica_assignment_of_a_new_topic(cluster: VirtualBroker, topic: Creata
 def requests_for_leader(partition: int, epoch: int) -> list[tuple[Message, int]]:
     """Return requests that only the leader accepts, with their versions."""
     to_list = ListOffsetsPartition(partition_index=partition, timestamp=-1, current_leader_epoch=epoch)
-    epoch_end = OffsetForLeaderPartition(partition=partition, current_leader_epoch=epoch, leader_epoch=0)
+    epoch_end = api.OffsetForLeaderPartition(partition=partition, current_leader_epoch=epoch, leader_epoch=0)
     to_delete = DeleteRecordsPartition(partition_index=partition, offset=0)
     return [
         (produce(9, partition=partition), 9),
         (fetch(0, partition=partition, current_leader_epoch=epoch), 10),
         (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[to_list])]), 5),
-        (OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[epoch_end])]), 3),
+        (api.OffsetForLeaderEpochRequest(topics=[api.OffsetForLeaderTopic(topic="t", partitions=[epoch_end])]), 3),
         (DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[to_delete])]), 1),
     ]
 

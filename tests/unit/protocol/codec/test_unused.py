@@ -3,12 +3,8 @@
 from collections.abc import Collection
 from itertools import pairwise
 
+from sluice.protocol.apis import streams_group_topology_description_update as api
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from sluice.protocol.apis.streams_group_topology_description_update import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-    TopologyDescription,
-    TopologyDescriptionSubtopology,
-)
 from sluice.protocol.codec.unused import Unused
 
 
@@ -86,16 +82,16 @@ def test_array_with_another_reference_is_kept() -> None:
 
 
 def test_arrays_of_a_single_struct_are_kept_with_another_reference() -> None:
-    description = TopologyDescription(subtopologies=[TopologyDescriptionSubtopology() for _ in range(2000)])
-    free([StreamsGroupTopologyDescriptionUpdateRequest(topology_description=description)])
+    description = api.TopologyDescription(subtopologies=[api.TopologyDescriptionSubtopology() for _ in range(2000)])
+    free([api.StreamsGroupTopologyDescriptionUpdateRequest(topology_description=description)])
     assert len(description.subtopologies) == 2000
 
 
 def test_arrays_of_a_single_struct_are_emptied_without_other_references() -> None:
-    subtopologies = [TopologyDescriptionSubtopology() for _ in range(2000)]
+    subtopologies = [api.TopologyDescriptionSubtopology() for _ in range(2000)]
     subtopologies[0].nodes = [Counted() for _ in range(2000)]  # type: ignore[misc]  # any element
-    description = TopologyDescription(subtopologies=subtopologies)
+    description = api.TopologyDescription(subtopologies=subtopologies)
     unused = Unused()
-    unused.add([StreamsGroupTopologyDescriptionUpdateRequest(topology_description=description)])
+    unused.add([api.StreamsGroupTopologyDescriptionUpdateRequest(topology_description=description)])
     del description, subtopologies
     assert max(freed_in_steps(unused)) == 32
