@@ -58,20 +58,16 @@ def rule(kind: str, **fields: object) -> Rule:
 
 # Tested with share consumers, in tests/unit/broker/faults: most of these clients have none.
 ON_SHARE_GROUPS = {"acquisition-lock-lost", "redelivery", "acknowledgement-error"}
-CASES = (
+CASES = {
     # -- errors --------------------------------------------------------------------------------------------------------
-    Case(
-        "returns NOT_LEADER_OR_FOLLOWER for three Produce requests",
-        rule("error", code="NOT_LEADER_OR_FOLLOWER", api="Produce", times=3),
-        RETRIED,
+    "returns NOT_LEADER_OR_FOLLOWER for three Produce requests": Case(
+        rule("error", code="NOT_LEADER_OR_FOLLOWER", api="Produce", times=3), RETRIED
     ),
-    Case(
-        "appends the records of two Produce requests, and returns NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "appends the records of two Produce requests, and returns NOT_ENOUGH_REPLICAS_AFTER_APPEND": Case(
         rule("error", code="NOT_ENOUGH_REPLICAS_AFTER_APPEND", when="after", api="Produce", times=2),
         "The error is retriable, and the broker recognizes the batch by its sequence number",
     ),
-    Case(
-        "returns TOPIC_AUTHORIZATION_FAILED for one Produce request",
+    "returns TOPIC_AUTHORIZATION_FAILED for one Produce request": Case(
         rule("error", code="TOPIC_AUTHORIZATION_FAILED", api="Produce", times=1),
         "The error is not retriable, so the application receives it. Then the idempotent producer of "
         "kafka-python fails permanently, aiokafka continues with a gap in its sequence numbers, and "
@@ -83,20 +79,17 @@ CASES = (
         },
         replaced={AIOKAFKA: frozenset({"producer"}), KAFKA_PYTHON: frozenset({"producer"})},
     ),
-    Case(
-        "returns OFFSET_OUT_OF_RANGE for one Fetch request",
+    "returns OFFSET_OUT_OF_RANGE for one Fetch request": Case(
         rule("error", code="OFFSET_OUT_OF_RANGE", api="Fetch", times=1),
         "The consumer resets its offset by auto.offset.reset",
         reads_twice=RESET,
     ),
-    Case(
-        "returns NOT_COORDINATOR for one heartbeat",
+    "returns NOT_COORDINATOR for one heartbeat": Case(
         rule("error", code="NOT_COORDINATOR", api="Heartbeat", times=1),
         "The member finds its coordinator and continues",
         in_group=True,
     ),
-    Case(
-        "returns UNKNOWN_MEMBER_ID for one heartbeat",
+    "returns UNKNOWN_MEMBER_ID for one heartbeat": Case(
         rule("error", code="UNKNOWN_MEMBER_ID", api="Heartbeat", times=1),
         "The consumer joins as a new member, and receives its partitions when the session of the old member "
         "has expired",
@@ -104,46 +97,32 @@ CASES = (
         reads_twice=REJOINED,
     ),
     # -- delayed and missing responses ---------------------------------------------------------------------------------
-    Case(
-        "delays the responses of three Produce requests by 300 ms",
-        rule("delay", ms=300, when="after", api="Produce", times=3),
-        "The delay is shorter than the request timeout",
+    "delays the responses of three Produce requests by 300 ms": Case(
+        rule("delay", ms=300, when="after", api="Produce", times=3), "The delay is shorter than the request timeout"
     ),
-    Case(
-        "holds the responses of Produce requests for 0.5 s",
-        rule("hold", when="after", api="Produce"),
-        "The responses arrive before the request timeout",
-        lasts_s=0.5,
+    "holds the responses of Produce requests for 0.5 s": Case(
+        rule("hold", when="after", api="Produce"), "The responses arrive before the request timeout", lasts_s=0.5
     ),
-    Case(
-        "handles one Produce request, and never responds",
-        rule("black-hole", when="after", api="Produce", times=1),
-        f"The request times out. {RECONNECTS}",
+    "handles one Produce request, and never responds": Case(
+        rule("black-hole", when="after", api="Produce", times=1), f"The request times out. {RECONNECTS}"
     ),
-    Case(
-        "never responds to one Fetch request",
-        rule("black-hole", api="Fetch", times=1),
-        "The request times out, and is sent again on a new connection",
+    "never responds to one Fetch request": Case(
+        rule("black-hole", api="Fetch", times=1), "The request times out, and is sent again on a new connection"
     ),
-    Case(
-        "handles one Produce request, and closes the connection",
-        rule("close", when="after", api="Produce", times=1),
-        RECONNECTS,
+    "handles one Produce request, and closes the connection": Case(
+        rule("close", when="after", api="Produce", times=1), RECONNECTS
     ),
-    Case(
-        "resets one connection in the middle of a Fetch response",
+    "resets one connection in the middle of a Fetch response": Case(
         rule("close", when="mid-response", how="rst", api="Fetch", times=1),
         "The request is sent again on a new connection",
     ),
     # -- malformed responses ------------------------------------------------------------------------------------------
-    Case(
-        "responds to one Produce request with another correlation id",
+    "responds to one Produce request with another correlation id": Case(
         rule("correlation-id", api="Produce", times=1),
         "The response matches no request: the client closes the connection, or waits until the request "
         "times out. Then it sends the batch again, and the broker recognizes it by its sequence number",
     ),
-    Case(
-        "truncates one Produce response",
+    "truncates one Produce response": Case(
         rule("truncate", api="Produce", times=1),
         "aiokafka closes the connection and sends the batch again. For the others, a malformed response is "
         "an error that is not retriable, although the record is in the log; the idempotent producer of "
@@ -151,16 +130,14 @@ CASES = (
         errors={KAFKA_PYTHON: frozenset({"send: KafkaProtocolError"}), CONFLUENT: frozenset({"send: _UNDERFLOW"})},
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
-    Case(
-        "responds to one Produce request with random bytes",
+    "responds to one Produce request with random bytes": Case(
         rule("garbage", api="Produce", times=1),
         "kafka-python waits until the request times out. librdkafka reports an error that is not retriable. "
         "aiokafka parses a response without the partition, and never reports the outcome of the record",
         patience_s=5.0,
         errors={AIOKAFKA: frozenset({f"send: {NO_ANSWER}"}), CONFLUENT: frozenset({"send: _UNDERFLOW"})},
     ),
-    Case(
-        "responds to one Produce request with an impossible size",
+    "responds to one Produce request with an impossible size": Case(
         rule("oversize", api="Produce", times=1),
         "aiokafka waits until the request times out, and sends the batch again. For the others, it is an "
         "error that is not retriable, although the record is in the log; the idempotent producer of "
@@ -168,8 +145,7 @@ CASES = (
         errors={KAFKA_PYTHON: frozenset({"send: InvalidReceiveError"}), CONFLUENT: frozenset({"send: _BAD_MSG"})},
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
-    Case(
-        "corrupts the CRCs in five Fetch responses",
+    "corrupts the CRCs in five Fetch responses": Case(
         rule("corrupt-records", api="Fetch", times=5),
         "The application receives the error. aiokafka fetches the records again. The next poll of "
         "kafka-python never returns. librdkafka checks CRCs only with check.crcs",
@@ -180,44 +156,34 @@ CASES = (
         ends_with={KAFKA_PYTHON: "poll: CorruptRecordError"},
         replaced={KAFKA_PYTHON: frozenset({"consumer"})},
     ),
-    Case(
-        "handles two Produce requests twice",
+    "handles two Produce requests twice": Case(
         rule("duplicate", what="request", api="Produce", times=2),
         "The broker recognizes the batch by its sequence number",
     ),
-    Case(
-        "sends two Produce responses twice",
+    "sends two Produce responses twice": Case(
         rule("duplicate", what="response", api="Produce", times=2),
         "The second response matches no request: the client ignores it or reconnects",
     ),
-    Case(
-        "returns the records of five Fetch requests twice",
+    "returns the records of five Fetch requests twice": Case(
         rule("duplicate", what="records", api="Fetch", times=5),
         "aiokafka skips records before its position",
         reads_twice="the duplicated records",
     ),
-    Case(
-        "throttles two Produce requests for 200 ms",
+    "throttles two Produce requests for 200 ms": Case(
         rule("throttle", throttle_time_ms=200, mute=True, api="Produce", times=2),
         "The client waits, or the broker mutes its connection",
     ),
     # -- connections ---------------------------------------------------------------------------------------------------
-    Case(
-        "restarts after a crash, and refuses connections for 0.7 s",
-        rule("refuse-connections"),
-        "The client retries to connect",
-        lasts_s=0.7,
-        meanwhile="restarts",
+    "restarts after a crash, and refuses connections for 0.7 s": Case(
+        rule("refuse-connections"), "The client retries to connect", lasts_s=0.7, meanwhile="restarts"
     ),
-    Case(
-        "restarts after a crash, and sends nothing on new connections for 0.7 s",
+    "restarts after a crash, and sends nothing on new connections for 0.7 s": Case(
         rule("silent-connections"),
         "The client waits for the response to its first request",
         lasts_s=0.7,
         meanwhile="restarts",
     ),
-    Case(
-        "restarts after a crash, and answers no TLS handshake for 0.7 s",
+    "restarts after a crash, and answers no TLS handshake for 0.7 s": Case(
         rule("stall-tls"),
         "The client waits for the handshake",
         lasts_s=0.7,
@@ -225,8 +191,7 @@ CASES = (
         config=TLS,
         settings=TLS_SETTINGS,
     ),
-    Case(
-        "restarts after a crash, and answers no authentication for 0.7 s",
+    "restarts after a crash, and answers no authentication for 0.7 s": Case(
         rule("stall-sasl"),
         "The client waits for the response to its SASL request",
         lasts_s=0.7,
@@ -234,56 +199,38 @@ CASES = (
         config=SASL,
         settings=SASL_SETTINGS,
     ),
-    Case(
-        "limits each connection to 2,000 bytes/s for 1 s",
-        rule("bandwidth", in_bytes_per_s=2000, out_bytes_per_s=2000),
-        "The client only becomes slower",
-        lasts_s=1.0,
+    "limits each connection to 2,000 bytes/s for 1 s": Case(
+        rule("bandwidth", in_bytes_per_s=2000, out_bytes_per_s=2000), "The client only becomes slower", lasts_s=1.0
     ),
-    Case(
-        "drops connections that are idle for 10 ms, for 0.3 s",
+    "drops connections that are idle for 10 ms, for 0.3 s": Case(
         rule("drop-idle", idle=10),
         "The next request on such a connection times out, and is sent again on a new one",
         lasts_s=0.3,
     ),
     # -- wrong metadata ------------------------------------------------------------------------------------------------
-    Case(
-        "returns old metadata for 0.7 s after the leader moved",
-        rule("stale-metadata", broker=[2, 3]),
-        REDIRECTED,
-        lasts_s=0.7,
-        brokers=3,
-        meanwhile="moves",
+    "returns old metadata for 0.7 s after the leader moved": Case(
+        rule("stale-metadata", broker=[2, 3]), REDIRECTED, lasts_s=0.7, brokers=3, meanwhile="moves"
     ),
-    Case(
-        "returns metadata that is 300 ms old after the leader moved",
-        rule("metadata-lag", lag="300ms"),
-        REDIRECTED,
-        lasts_s=0.7,
-        brokers=3,
-        meanwhile="moves",
+    "returns metadata that is 300 ms old after the leader moved": Case(
+        rule("metadata-lag", lag="300ms"), REDIRECTED, lasts_s=0.7, brokers=3, meanwhile="moves"
     ),
     # Only for the producer: one in twelve consumers of librdkafka did not recover within 6 s.
-    Case(
-        "returns Metadata without brokers and topics to the producer twice",
+    "returns Metadata without brokers and topics to the producer twice": Case(
         rule("empty-metadata", client_id="producer", times=2),
         "aiokafka and kafka-python continue with the brokers that they know. librdkafka forgets them, and "
         "restarts from bootstrap.servers",
     ),
-    Case(
-        "restarts after a crash, and reports the partition without a leader three times",
+    "restarts after a crash, and reports the partition without a leader three times": Case(
         rule("unknown-leader", times=3),
         "The client refreshes its metadata until there is a leader",
         meanwhile="restarts",
     ),
-    Case(
-        "names a wrong leader twice",
+    "names a wrong leader twice": Case(
         rule("wrong-leader", times=2),
         "The named broker returns NOT_LEADER_OR_FOLLOWER until metadata is correct",
         brokers=3,
     ),
-    Case(
-        "names a wrong leader with a new epoch to the producer once",
+    "names a wrong leader with a new epoch to the producer once": Case(
         rule("wrong-leader", epoch="new", client_id="producer", times=1),
         "librdkafka ignores metadata with an older leader epoch than it knows, so it never finds the leader again",
         brokers=3,
@@ -291,8 +238,7 @@ CASES = (
         errors={CONFLUENT: frozenset({"send: _MSG_TIMED_OUT"})},
         replaced={CONFLUENT: frozenset({"producer"})},
     ),
-    Case(
-        "moves the leader, and hints at the previous one for 0.5 s",
+    "moves the leader, and hints at the previous one for 0.5 s": Case(
         rule("stale-leader-hint", epoch="current"),
         "A client that follows the hint is redirected until metadata is current",
         lasts_s=0.5,
@@ -300,75 +246,61 @@ CASES = (
         brokers=3,
         meanwhile="moves",
     ),
-    Case(
-        "moves the coordinator of the group for 0.7 s",
+    "moves the coordinator of the group for 0.7 s": Case(
         rule("coordinator-moved"),
         "The member finds the new coordinator, which loads the group from its log",
         lasts_s=0.7,
         brokers=3,
         in_group=True,
     ),
-    Case(
-        "loses the controller for 0.7 s while the leader is killed",
+    "loses the controller for 0.7 s while the leader is killed": Case(
         rule("controller-lost"),
         "No leader is elected until the controller is back",
         lasts_s=0.7,
         brokers=3,
         meanwhile="is killed",
     ),
-    Case(
-        "takes 500 ms for an election when the leader is killed",
+    "takes 500 ms for an election when the leader is killed": Case(
         rule("slow-election", takes="500ms"),
         "Metadata has no leader until then",
         lasts_s=0.7,
         brokers=3,
         meanwhile="is killed",
     ),
-    Case(
-        "returns an offset beyond the end to a consumer that resets its offset",
+    "returns an offset beyond the end to a consumer that resets its offset": Case(
         rule("offset-lie", offset=1_000_000, times=1),
         "The offset is out of range, and is reset again",
         also=rule("error", code="OFFSET_OUT_OF_RANGE", api="Fetch", times=1),
         reads_twice=RESET,
     ),
     # -- brokers -------------------------------------------------------------------------------------------------------
-    Case("moves the leader, and back after 0.5 s", rule("leader-moved"), RETRIED, lasts_s=0.5, brokers=3),
-    Case(
-        "is the leader, is killed, and restarts after 0.7 s",
+    "moves the leader, and back after 0.5 s": Case(rule("leader-moved"), RETRIED, lasts_s=0.5, brokers=3),
+    "is the leader, is killed, and restarts after 0.7 s": Case(
         rule("broker-down", broker=1),
         "Another broker with all acknowledged records leads after the election",
         lasts_s=0.7,
         brokers=3,
     ),
-    Case(
-        "is the leader, is shut down, and restarts after 0.7 s",
+    "is the leader, is shut down, and restarts after 0.7 s": Case(
         rule("broker-down", broker=1, controlled=True),
         "Another broker leads before it stops, so there is no election to wait for",
         lasts_s=0.7,
         brokers=3,
     ),
-    Case(
-        "is the leader, and is isolated from the others for 0.7 s",
+    "is the leader, and is isolated from the others for 0.7 s": Case(
         rule("isolate", broker=1),
         "New records are not acknowledged, since the followers do not have them; another broker leads after "
         "the election",
         lasts_s=0.7,
         brokers=3,
     ),
-    Case(
-        "takes 100 ms for each write and read for 0.7 s",
-        rule("slow-disk", latency="100ms"),
-        "The delay is shorter than the request timeout",
-        lasts_s=0.7,
+    "takes 100 ms for each write and read for 0.7 s": Case(
+        rule("slow-disk", latency="100ms"), "The delay is shorter than the request timeout", lasts_s=0.7
     ),
-    Case(
-        "has a full disk for 0.5 s",
-        rule("disk-full"),
-        "KAFKA_STORAGE_ERROR is retriable: the client retries until there is space",
-        lasts_s=0.5,
+    "has a full disk for 0.5 s": Case(
+        rule("disk-full"), "KAFKA_STORAGE_ERROR is retriable: the client retries until there is space", lasts_s=0.5
     ),
-    Case(
-        "is elected without the last two records",
+    "is elected without the last two records": Case(
         rule("unclean-election", records=2),
         "The new leader lacks the records and their sequence numbers: OUT_OF_ORDER_SEQUENCE_NUMBER. "
         "kafka-python fails one record and continues with a new epoch; for librdkafka the error is fatal, "
@@ -385,4 +317,4 @@ CASES = (
         },
         replaced={AIOKAFKA: frozenset({"producer"}), CONFLUENT: frozenset({"producer"})},
     ),
-)
+}

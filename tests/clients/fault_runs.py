@@ -40,7 +40,6 @@ Happening = Literal["", "restarts", "is killed", "moves"]
 class Case(NamedTuple):
     """A fault, and the expected reaction of the clients."""
 
-    title: str
     rule: Rule
     why: str  # reason of the clients' reaction
     lasts_s: float = 0.0  # after the first hit; 0: until the rule's `times` are used up

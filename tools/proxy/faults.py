@@ -59,8 +59,8 @@ def main() -> int:
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)  # errors are expected
     failures = 0
-    for case in CASES:
-        if arguments.case not in case.title or KINDS[case.kind].PROXY_REFUSAL:
+    for title, case in CASES.items():
+        if arguments.case not in title or KINDS[case.kind].PROXY_REFUSAL:
             continue
         if arguments.upstream and case.brokers > 1:
             continue
@@ -73,7 +73,7 @@ def main() -> int:
             line for client, one in zip(FAULT_CLIENTS, found, strict=True) for line in problems(case, client.name, one)
         ]
         failures += bool(wrong)
-        print(f"{case.kind}: {case.title}: {'; '.join(wrong) or 'as on a broker'}", flush=True)
+        print(f"{case.kind}: {title}: {'; '.join(wrong) or 'as on a broker'}", flush=True)
     return int(failures > 0)
 
 

@@ -57,9 +57,9 @@ def render(cells: Mapping[tuple[str, str], str]) -> str:
     """Return the page, with cells by case and client."""
     heads = [f"{client.name}<br>{client.version()}" for client in FAULT_CLIENTS]
     table = [line(["action", "the broker", *heads, "why"]), line(["---"] * (len(heads) + 3))]
-    for case in CASES:
-        found = [cells.get((case.title, client.name), "not run") for client in FAULT_CLIENTS]
-        table.append(line([f"`{case.kind}`", case.title, *found, besides(case)]))
+    for title, case in CASES.items():
+        found = [cells.get((title, client.name), "not run") for client in FAULT_CLIENTS]
+        table.append(line([f"`{case.kind}`", title, *found, besides(case)]))
     return "\n".join([HEAD, "".join(table), "## Settings", "", SETTINGS_HEAD, *map(_settings, SETTINGS), ""])
 
 
