@@ -63,10 +63,7 @@ INVALID_RULES = [
         CLOSE | {"api": "Produce", "version": "nine"},
         ".version: expected a version or a range such as 9, 5-9, -3, 9-, got 'nine'",
     ),
-    (
-        CLOSE | {"api": "Produce", "version": "9-5"},
-        ".version: expected a range that ends after its start, got '9-5'",
-    ),
+    (CLOSE | {"api": "Produce", "version": "9-5"}, ".version: expected a range that ends after its start, got '9-5'"),
     (CLOSE | {"version": 9}, ".version: expected together with `api`, whose version it is, got 9"),
     (CLOSE | {"broker": 7}, ".broker: unknown broker; expected one of 1, got 7"),
     (CLOSE | {"broker": []}, ".broker: expected at least one number"),

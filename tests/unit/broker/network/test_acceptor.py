@@ -212,10 +212,7 @@ def test_connection_limit_of_a_listener_can_be_altered() -> None:
 
 INVALID_CONFIGS = [
     ({"listener.name.plaintext.max.connections": "0"}, "Invalid listener.name.plaintext.max.connections 0"),
-    (
-        {"listener.name.plaintext.max.connections.per.ip": "1"},
-        "Cannot update these configs at default cluster level",
-    ),
+    ({"listener.name.plaintext.max.connections.per.ip": "1"}, "Cannot update these configs at default cluster level"),
     ({"max.connections": "0"}, "Invalid max.connections 0"),
     ({"max.connection.creation.rate": "0"}, "Invalid max.connection.creation.rate 0"),
     ({"max.connections": "x"}, "Invalid value x for configuration max.connections: Not a number of type INT"),

@@ -62,11 +62,7 @@ def test_scenario_is_refused_at_its_start(name: str, reason: str) -> None:
 REFUSED_STEPS = [
     ("create_topic", {"name": "t"}, "the upstream cluster has the topics"),
     ("elect", {"topic": "orders", "election": "preferred"}, "the upstream cluster elects its leaders"),
-    (
-        "quota",
-        {"user": "a", "request_percentage": 5},
-        "it cannot measure the time of the upstream brokers' threads",
-    ),
+    ("quota", {"user": "a", "request_percentage": 5}, "it cannot measure the time of the upstream brokers' threads"),
     ("alter_config", {"broker": 1, "set": {"max.connections": 5}}, "the upstream cluster has the configs"),
 ]
 

@@ -68,13 +68,7 @@ RECORDED = [
         {"session_timeout_ms": 45_000, "member_id": "", "protocols": ["range"]},
         {"generation_id": 3, "member_id": "m"},
     ),
-    (
-        "Heartbeat",
-        {"groupId": "g", "memberId": "m", "generationId": 3},
-        {},
-        {"member_id": "m", "generation_id": 3},
-        {},
-    ),
+    ("Heartbeat", {"groupId": "g", "memberId": "m", "generationId": 3}, {}, {"member_id": "m", "generation_id": 3}, {}),
     (
         "OffsetCommit",
         {"groupId": "g", "memberId": "m", "generationIdOrMemberEpoch": 3},

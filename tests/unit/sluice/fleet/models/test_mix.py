@@ -34,11 +34,7 @@ IMPOSSIBLE = [
     ("kafka-4.4:1", "acks=2", "--set acks=2: expected one of 1, all, got 2"),
     ("kafka-4.4:1", "requests.per.s=0", "--set requests.per.s=0: expected a rate above 0, up to 1000"),
     ("kafka-4.4:1", "retry.backoff.ms=-1", "--set retry.backoff.ms=-1: expected milliseconds, at least 0"),
-    (
-        "kafka-4.4:1",
-        "retry.backoff.ms=x",
-        "--set retry.backoff.ms=x: expected a number, true, false or null, got x",
-    ),
+    ("kafka-4.4:1", "retry.backoff.ms=x", "--set retry.backoff.ms=x: expected a number, true, false or null, got x"),
 ]
 
 

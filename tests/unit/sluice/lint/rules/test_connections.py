@@ -105,10 +105,7 @@ CASES = {
         lambda: versioned("ApiVersions", 0),
     ),
     "logins-refused": RuleCase(
-        "5 logins failed within 0.4 s",
-        lambda: logins(5),
-        lambda: logins(5, errors=()),
-        lambda: logins(4),
+        "5 logins failed within 0.4 s", lambda: logins(5), lambda: logins(5, errors=()), lambda: logins(4)
     ),
 }
 

@@ -130,10 +130,7 @@ CASES = {
         partial(inits, rule_id="fault-1"),
     ),
     "transactional-id-shared": RuleCase(
-        "producers were fenced 3 times",
-        partial(fenced, 3),
-        partial(fenced, 0),
-        partial(fenced, 3, rule_id="fault-1"),
+        "producers were fenced 3 times", partial(fenced, 3), partial(fenced, 0), partial(fenced, 3, rule_id="fault-1")
     ),
     "transaction-left-open": RuleCase(
         "when their producer disconnected: 1, such as of tx",
