@@ -46,12 +46,12 @@ def rows(results: Results) -> list[list[str]]:
     return [
         [scenario.title]
         + [
-            number[client.unsupported[scenario.name]]
-            if scenario.name in client.unsupported
-            else results.get((client.name, scenario.name), "not run")
+            number[client.unsupported[name]]
+            if name in client.unsupported
+            else results.get((client.name, name), "not run")
             for client in CLIENTS
         ]
-        for scenario in SCENARIOS
+        for name, scenario in SCENARIOS.items()
     ]
 
 
@@ -70,10 +70,10 @@ def render(results: Results, versions: Mapping[str, str]) -> str:
 def short_rows(results: Results) -> list[list[str]]:
     """Return the rows of the README's table: passed of supported scenarios, by area and client."""
     areas: list[list[str]] = []
-    for scenario in SCENARIOS:
-        if scenario.name in AREAS:
+    for name in SCENARIOS:
+        if name in AREAS:
             areas.append([])
-        areas[-1].append(scenario.name)
+        areas[-1].append(name)
     titles = AREAS.values()
     return [
         [title, *(_tally(client, names, results) for client in CLIENTS)]
