@@ -18,7 +18,7 @@ def scenario(*steps: dict[str, Any], **rest: Any) -> dict[str, Any]:
     return {"name": "s", "brokers": 3, "topics": [ORDERS, PLACED], "steps": list(steps), **rest}
 
 
-def one_step(**action: Any) -> dict[str, Any]:
+def step(**action: Any) -> dict[str, Any]:
     """Return a scenario with one step after a second."""
     return scenario({"at": "1s", **action})
 
@@ -70,25 +70,25 @@ def test_broker_properties_include_the_scenario_config() -> None:
 AT = {"at": "1s"}
 INVALID: dict[str, dict[str, Any]] = {
     # steps that contradict the state at their time
-    "steps[0].start: at 1 s: broker 1 is running at this time": one_step(start=1),
-    "steps[0].rejoin: at 1 s: broker 1 is running at this time": one_step(rejoin=1),
-    "steps[0].stop: at 1 s: unknown broker; expected one of 1, 2, 3, got 4": one_step(stop=4),
+    "steps[0].start: at 1 s: broker 1 is running at this time": step(start=1),
+    "steps[0].rejoin: at 1 s: broker 1 is running at this time": step(rejoin=1),
+    "steps[0].stop: at 1 s: unknown broker; expected one of 1, 2, 3, got 4": step(stop=4),
     "steps[0].stop: at 2 s: broker 1 is stopped at this time": scenario({"at": "2s", "stop": 1}, {**AT, "kill": 1}),
     "steps[0].during: at 3 s: broker 1 is running at this time": scenario(
         {**AT, "stop": 1, "during": "2s"}, {"at": "2s", "start": 1}
     ),
-    "steps[0].stop: at 2 s (2 of 2): broker 1 is stopped at this time": one_step(
+    "steps[0].stop: at 2 s (2 of 2): broker 1 is stopped at this time": step(
         stop=1, during="2s", repeat={"every": "1s", "times": 2}
     ),
-    "steps[0].create_topic.name: at 1 s: topic orders already exists": one_step(create_topic=ORDERS),
+    "steps[0].create_topic.name: at 1 s: topic orders already exists": step(create_topic=ORDERS),
     (
         "steps[0].elect.topic: at 1 s: unknown topic at this time; expected one of __consumer_offsets, "
         "__transaction_state, orders, placed"
     ): scenario({**AT, "elect": {"topic": "new"}}, {"at": "2s", "create_topic": {"name": "new"}}),
-    "steps[0].elect.partition: at 1 s: expected partition 0 to 1 of orders, got 2": one_step(
+    "steps[0].elect.partition: at 1 s: expected partition 0 to 1 of orders, got 2": step(
         elect={"topic": "orders", "partition": 2}
     ),
-    "steps[0].move_leader.to: at 1 s: expected a broker with a replica (1, 2), got 3": one_step(
+    "steps[0].move_leader.to: at 1 s: expected a broker with a replica (1, 2), got 3": step(
         move_leader={"topic": "placed", "to": 3}
     ),
     "steps[1].move_leader.to: at 1 s: broker 2 is stopped at this time": scenario(
@@ -102,23 +102,23 @@ INVALID: dict[str, dict[str, Any]] = {
     "steps[0].during: at 3 s; expected at most the duration, 2 s": scenario(
         {**AT, "stop": 1, "during": "2s"}, duration="2s"
     ),
-    "steps[0].repeat.every: expected more than 0": one_step(say="x", repeat={"every": "0s", "times": 2}),
-    "steps[0].during: expected more than 0": one_step(stop=1, during=0),
-    "steps: expected at most 10000 moments, with all repetitions": one_step(
+    "steps[0].repeat.every: expected more than 0": step(say="x", repeat={"every": "0s", "times": 2}),
+    "steps[0].during: expected more than 0": step(stop=1, during=0),
+    "steps: expected at most 10000 moments, with all repetitions": step(
         say="x", repeat={"every": "1s", "times": 10**9}
     ),
-    "steps[0].during: expected a step that can be undone (stop, kill, ": one_step(start=1, during="1s"),
+    "steps[0].during: expected a step that can be undone (stop, kill, ": step(start=1, during="1s"),
     "steps[0].at: expected a duration from 0 to a year, got 900000m": scenario({"at": "900000m", "say": "x"}),
     "steps[0].at: expected a duration from 0 to a year, got inf": scenario({"at": float("inf"), "say": "x"}),
     # fault rules
     "faults[0].api: ": scenario(
         faults=[{"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Metdata"}]
     ),
-    "steps[0].fault.action.code: at 1 s: Heartbeat cannot return 6 NOT_LEADER_OR_FOLLOWER; expected one of ": one_step(
+    "steps[0].fault.action.code: at 1 s: Heartbeat cannot return 6 NOT_LEADER_OR_FOLLOWER; expected one of ": step(
         fault={"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Heartbeat"}
     ),
-    "steps[0].fault.brokr: unknown field; expected one of": one_step(fault={"action": "close", "brokr": 1}),
-    "steps[0].fault.broker: at 1 s: unknown broker": one_step(fault={"action": "close", "broker": 4}),
+    "steps[0].fault.brokr: unknown field; expected one of": step(fault={"action": "close", "brokr": 1}),
+    "steps[0].fault.broker: at 1 s: unknown broker": step(fault={"action": "close", "broker": 4}),
     "steps[1].fault.id: at 2 s: fault rule a is already in force at this time": scenario(
         {**AT, "fault": {"action": "close", "id": "a"}}, {"at": "2s", "fault": {"action": "close", "id": "a"}}
     ),
@@ -131,40 +131,40 @@ INVALID: dict[str, dict[str, Any]] = {
     "steps[0].during: at 3 s: fault rule a is not in force at this time; no fault rule is": scenario(
         {**AT, "fault": {"action": "close", "id": "a"}, "during": "2s"}, {"at": "2s", "remove_fault": "a"}
     ),
-    "steps[0].meanwhile: requires `during`": one_step(stop=1, meanwhile=[{"action": "close"}]),
-    "steps[0].meanwhile[0].action.code: at 1 s: unknown error code 'NONSENSE'": one_step(
+    "steps[0].meanwhile: requires `during`": step(stop=1, meanwhile=[{"action": "close"}]),
+    "steps[0].meanwhile[0].action.code: at 1 s: unknown error code 'NONSENSE'": step(
         stop=1, during="1s", meanwhile=[{"action": {"kind": "error", "code": "NONSENSE"}}]
     ),
     "faults: expected a list, got a table": scenario(faults={"action": "close"}),
     # number of actions
     "steps[0]: expected exactly one of say, stop, ": scenario(AT),
-    "got say and stop": one_step(stop=1, say="x"),
+    "got say and stop": step(stop=1, say="x"),
     # values
-    "steps[0].quota.producer_byte_rate: at 1 s: expected bytes per second": one_step(
+    "steps[0].quota.producer_byte_rate: at 1 s: expected bytes per second": step(
         quota={"client_id": "a", "producer_byte_rate": "fast"}
     ),
-    "steps[0].quota.connection_creation_rate: at 1 s: Invalid configuration key connection_creation_rate": one_step(
+    "steps[0].quota.connection_creation_rate: at 1 s: Invalid configuration key connection_creation_rate": step(
         quota={"client_id": "a", "connection_creation_rate": 5}
     ),
-    "steps[0].quota: at 1 s: expected user, client_id or ip": one_step(quota={"request_percentage": 5}),
-    "steps[0].quota: at 1 s: expected at least one of producer_byte_rate, ": one_step(quota={"user": "u"}),
-    "steps[0].remove_quota: at 1 s: Invalid quota entity combination": one_step(
+    "steps[0].quota: at 1 s: expected user, client_id or ip": step(quota={"request_percentage": 5}),
+    "steps[0].quota: at 1 s: expected at least one of producer_byte_rate, ": step(quota={"user": "u"}),
+    "steps[0].remove_quota: at 1 s: Invalid quota entity combination": step(
         remove_quota={"user": "u", "ip": "1.1.1.1"}
     ),
     "quotas[0].connection_creation_rate: at 0 ms: x is not a": scenario(
         quotas=[{"ip": "x", "connection_creation_rate": 5}]
     ),
-    "steps[0].alter_config: at 1 s: expected either topic or broker": one_step(
+    "steps[0].alter_config: at 1 s: expected either topic or broker": step(
         alter_config={"topic": "orders", "broker": 1, "remove": ["a"]}
     ),
-    "steps[0].alter_config: at 1 s: expected set, remove or both": one_step(alter_config={"topic": "orders"}),
-    "steps[0].alter_config.set: at 1 s: Unknown topic config name: retention": one_step(
+    "steps[0].alter_config: at 1 s: expected set, remove or both": step(alter_config={"topic": "orders"}),
+    "steps[0].alter_config.set: at 1 s: Unknown topic config name: retention": step(
         alter_config={"topic": "orders", "set": {"retention": 1}}
     ),
-    "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]": one_step(
+    "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]": step(
         alter_config={"set": {"node.id": 1}}
     ),
-    "steps[0].alter_config.set: at 1 s: Unknown config name: message.max.byte": one_step(
+    "steps[0].alter_config.set: at 1 s: Unknown config name: message.max.byte": step(
         alter_config={"set": {"message.max.byte": 1}}
     ),
     # the cluster

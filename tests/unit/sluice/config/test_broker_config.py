@@ -121,6 +121,9 @@ def test_unknown_variables_are_ignored_with_one_warning() -> None:
     ]
 
 
+ONE_FOR_CLIENTS = "at least one listener for clients, each with its own name and port"
+PROTOCOLS = "NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas"
+LOOPBACK = "a loopback address, unless sluice.admin.token is set"
 INVALID_VALUES = {
     "a value below its bound": ("num.partitions=0", "an integer from 1 to 2147483647"),
     "an invalid choice": (
@@ -137,23 +140,11 @@ INVALID_VALUES = {
         "listeners=INSIDE://:9093",
         "listeners of listener.security.protocol.map, without INSIDE",
     ),
-    "an invalid security protocol": (
-        "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
-        "NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
-    ),
-    "a listener without a protocol": (
-        "listener.security.protocol.map=PLAINTEXT",
-        "NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
-    ),
+    "an invalid security protocol": ("listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL", PROTOCOLS),
+    "a listener without a protocol": ("listener.security.protocol.map=PLAINTEXT", PROTOCOLS),
     "a listener's own property": ("listener.name.ssl.ssl.client.auth=maybe", "one of required, requested, none"),
-    "no listener for clients": (
-        "listeners=CONTROLLER://:9093",
-        "at least one listener for clients, each with its own name and port",
-    ),
-    "two listeners of one name": (
-        "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
-        "at least one listener for clients, each with its own name and port",
-    ),
+    "no listener for clients": ("listeners=CONTROLLER://:9093", ONE_FOR_CLIENTS),
+    "two listeners of one name": ("listeners=PLAINTEXT://a:1,PLAINTEXT://b:2", ONE_FOR_CLIENTS),
     "no brokers": ("sluice.brokers=0", "an integer from 1 to 100"),
     "an address that clients cannot reach": (
         "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
@@ -184,11 +175,8 @@ INVALID_VALUES = {
         "at least group.streams.min.task.offset.interval.ms (15000)",
     ),
     "fewer share sessions than members": ("group.share.max.share.sessions=199", "at least group.share.max.size (200)"),
-    "an unprotected admin port": ("sluice.admin.host=0.0.0.0", "a loopback address, unless sluice.admin.token is set"),
-    "a name that resembles loopback": (
-        "sluice.admin.host=127.example.org",
-        "a loopback address, unless sluice.admin.token is set",
-    ),
+    "an unprotected admin port": ("sluice.admin.host=0.0.0.0", LOOPBACK),
+    "a name that resembles loopback": ("sluice.admin.host=127.example.org", LOOPBACK),
 }
 INVALID_SETTINGS = {
     "an unknown name, with the closest known name": (
