@@ -9,6 +9,8 @@ from sluice.protocol.types import V, boolean, float64, int16, int32, string
 
 
 class EntityData(Message):
+    """One part of an entity; a null name is the default entity."""
+
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 

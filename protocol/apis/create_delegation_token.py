@@ -10,10 +10,7 @@ from typing import Annotated
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, bytes_, int16, int32, int64, string
 
-
-class CreatableRenewers(Message):
-    principal_type: string = ""
-    principal_name: string = ""
+from .describe_delegation_token import Principal
 
 
 class CreateDelegationTokenRequest(Message):
@@ -21,7 +18,7 @@ class CreateDelegationTokenRequest(Message):
 
     owner_principal_type: Annotated[string | None, V("3+", null="3+")] = ""
     owner_principal_name: Annotated[string | None, V("3+", null="3+")] = ""
-    renewers: list[CreatableRenewers] = []
+    renewers: list[Principal] = []
     max_lifetime_ms: int64 = 0  # -1: the broker's default
 
 

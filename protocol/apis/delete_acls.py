@@ -10,21 +10,11 @@ from typing import Annotated
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, int8, int16, int32, string
 
-
-class DeleteAclsFilter(Message):
-    """A null name, principal or host matches any."""
-
-    resource_type_filter: int8 = 0  # as in create_acls.py
-    resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: any that applies to the name, 3: literal, 4: prefixed
-    principal_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    host_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    operation: int8 = 0  # Kafka's AclOperation
-    permission_type: int8 = 0  # 2: deny, 3: allow
+from .describe_acls import DescribeAclsRequest
 
 
 class DeleteAclsRequest(Message):
-    filters: list[DeleteAclsFilter] = []
+    filters: list[DescribeAclsRequest] = []
 
 
 class DeleteAclsMatchingAcl(Message):

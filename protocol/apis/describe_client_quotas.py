@@ -7,6 +7,8 @@ from typing import Annotated
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, boolean, float64, int8, int16, int32, string
 
+from .alter_client_quotas import EntityData
+
 
 class ComponentData(Message):
     entity_type: string = ""  # `user`, `client-id` or `ip`
@@ -17,13 +19,6 @@ class ComponentData(Message):
 class DescribeClientQuotasRequest(Message):
     components: list[ComponentData] = []
     strict: boolean = False  # whether to exclude entities with other parts
-
-
-class EntityData(Message):
-    """One part of an entity; a null name is the default entity."""
-
-    entity_type: string = ""  # `user`, `client-id` or `ip`
-    entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class ValueData(Message):

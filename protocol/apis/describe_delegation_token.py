@@ -11,7 +11,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import V, bytes_, int16, int32, int64, string
 
 
-class DescribeDelegationTokenOwner(Message):
+class Principal(Message):
     principal_type: string = ""
     principal_name: string = ""
 
@@ -19,12 +19,7 @@ class DescribeDelegationTokenOwner(Message):
 class DescribeDelegationTokenRequest(Message):
     """Null: all owners."""
 
-    owners: Annotated[list[DescribeDelegationTokenOwner] | None, V("0+", null="0+")] = []
-
-
-class DescribedDelegationTokenRenewer(Message):
-    principal_type: string = ""
-    principal_name: string = ""
+    owners: Annotated[list[Principal] | None, V("0+", null="0+")] = []
 
 
 class DescribedDelegationToken(Message):
@@ -37,7 +32,7 @@ class DescribedDelegationToken(Message):
     max_timestamp: int64 = 0
     token_id: string = ""
     hmac: bytes_ = b""
-    renewers: list[DescribedDelegationTokenRenewer] = []
+    renewers: list[Principal] = []
 
 
 class DescribeDelegationTokenResponse(Message):

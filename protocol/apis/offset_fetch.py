@@ -14,21 +14,16 @@ from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, int64, st
 
 
 class OffsetFetchRequestTopic(Message):
-    name: Annotated[string, V("0-7", entity="topicName")] = ""
-    partition_indexes: Annotated[list[int32], V("0-7", entity="partition")] = []
-
-
-class OffsetFetchRequestTopics(Message):
-    name: Annotated[string, V("8-9", entity="topicName")] = ""
+    name: Annotated[string, V("0-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
-    partition_indexes: Annotated[list[int32], V("8+", entity="partition")] = []
+    partition_indexes: Annotated[list[int32], V(entity="partition")] = []
 
 
 class OffsetFetchRequestGroup(Message):
     group_id: Annotated[string, V("8+", entity="groupId")] = ""
     member_id: Annotated[string | None, V("9+", null="9+")] = None
     member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a KIP-848 member
-    topics: Annotated[list[OffsetFetchRequestTopics] | None, V("8+", null="8+", selects_all="null")] = []
+    topics: Annotated[list[OffsetFetchRequestTopic] | None, V("8+", null="8+", selects_all="null")] = []
 
 
 class OffsetFetchRequest(Message):
@@ -39,37 +34,24 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchResponsePartition(Message):
-    """A committed offset, up to version 7; -1, without an error, if there is none."""
+    """A committed offset; -1, without an error, if there is none."""
 
-    partition_index: Annotated[int32, V("0-7", entity="partition")] = 0
-    committed_offset: Annotated[int64, V("0-7", on_error=-1)] = 0
-    committed_leader_epoch: Annotated[int32, V("5-7")] = -1
-    metadata: Annotated[string | None, V("0-7", null="0-7")] = ""
-    error_code: Annotated[int16, V("0-7", errors="fetched_offset")] = 0
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    committed_offset: Annotated[int64, V(on_error=-1)] = 0
+    committed_leader_epoch: Annotated[int32, V("5+")] = -1
+    metadata: Annotated[string | None, V(null="0+")] = ""
+    error_code: Annotated[int16, V(errors="fetched_offset")] = 0
 
 
 class OffsetFetchResponseTopic(Message):
-    name: Annotated[string, V("0-7", entity="topicName")] = ""
-    partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7", answers="partition_indexes")] = []
-
-
-class OffsetFetchResponsePartitions(Message):
-    partition_index: Annotated[int32, V("8+", entity="partition")] = 0
-    committed_offset: Annotated[int64, V("8+", on_error=-1)] = 0
-    committed_leader_epoch: Annotated[int32, V("8+")] = -1
-    metadata: Annotated[string | None, V("8+", null="8+")] = ""
-    error_code: Annotated[int16, V("8+", errors="fetched_offset")] = 0
-
-
-class OffsetFetchResponseTopics(Message):
-    name: Annotated[string, V("8-9", entity="topicName")] = ""
+    name: Annotated[string, V("0-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
-    partitions: Annotated[list[OffsetFetchResponsePartitions], V("8+", answers="partition_indexes")] = []
+    partitions: Annotated[list[OffsetFetchResponsePartition], V(answers="partition_indexes")] = []
 
 
 class OffsetFetchResponseGroup(Message):
     group_id: Annotated[string, V("8+", entity="groupId")] = ""
-    topics: Annotated[list[OffsetFetchResponseTopics], V("8+")] = []
+    topics: Annotated[list[OffsetFetchResponseTopic], V("8+")] = []
     error_code: Annotated[
         int16, V("8+", errors="any coordinator UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH GROUP_ID_NOT_FOUND")
     ] = 0

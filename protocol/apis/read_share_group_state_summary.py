@@ -10,17 +10,12 @@ from typing import Annotated
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, int16, int32, int64, string, uuid
 
-from .read_share_group_state import PartitionData
-
-
-class ReadStateSummaryData(Message):
-    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
-    partitions: list[PartitionData] = []
+from .read_share_group_state import ReadStateData
 
 
 class ReadShareGroupStateSummaryRequest(Message):
     group_id: Annotated[string, V(entity="groupId")] = ""
-    topics: list[ReadStateSummaryData] = []
+    topics: list[ReadStateData] = []
 
 
 class PartitionResult(Message):

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from sluice.protocol.message import Message
-from sluice.protocol.types import ZERO_UUID, V, int16, int32, string, uuid
+from sluice.protocol.types import V, int16, int32, string
+
+from .consumer_group_heartbeat import Assignment
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -17,15 +19,6 @@ class ShareGroupHeartbeatRequest(Message):
     member_epoch: int32 = 0  # 0: join, -1: leave
     rack_id: Annotated[string | None, V("0+", null="0+")] = None
     subscribed_topic_names: Annotated[list[string] | None, V("0+", null="0+", entity="topicName")] = None
-
-
-class TopicPartitions(Message):
-    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
-    partitions: Annotated[list[int32], V(entity="partition")] = []
-
-
-class Assignment(Message):
-    topic_partitions: list[TopicPartitions] = []
 
 
 class ShareGroupHeartbeatResponse(Message):

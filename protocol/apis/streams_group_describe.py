@@ -13,6 +13,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import V, boolean, int8, int16, int32, string
 
 from .streams_group_heartbeat import Endpoint, KeyValue, TaskIds, TaskOffset, TopicInfo
+from .streams_group_topology_description_update import TopologyDescription
 
 
 class StreamsGroupDescribeRequest(Message):
@@ -56,30 +57,6 @@ class Member(Message):
     assignment: Assignment = field(default_factory=Assignment)
     target_assignment: Assignment = field(default_factory=Assignment)
     is_classic: boolean = False
-
-
-class TopologyDescriptionNode(Message):
-    name: Annotated[string, V("1+")] = ""
-    node_type: Annotated[int8, V("1+")] = 0
-    source_topics: Annotated[list[string], V("1+", entity="topicName")] = []
-    sink_topic: Annotated[string | None, V("1+", null="1+", entity="topicName")] = None
-    stores: Annotated[list[string], V("1+")] = []
-    successors: Annotated[list[string], V("1+")] = []
-
-
-class TopologyDescriptionSubtopology(Message):
-    subtopology_id: Annotated[string, V("1+")] = ""
-    nodes: Annotated[list[TopologyDescriptionNode], V("1+")] = []
-
-
-class TopologyDescriptionGlobalStore(Message):
-    source: Annotated[TopologyDescriptionNode, V("1+")] = field(default_factory=TopologyDescriptionNode)
-    processor: Annotated[TopologyDescriptionNode, V("1+")] = field(default_factory=TopologyDescriptionNode)
-
-
-class TopologyDescription(Message):
-    subtopologies: Annotated[list[TopologyDescriptionSubtopology], V("1+")] = []
-    global_stores: Annotated[list[TopologyDescriptionGlobalStore], V("1+")] = []
 
 
 class DescribedGroup(Message):

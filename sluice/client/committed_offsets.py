@@ -10,10 +10,8 @@ from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
 )
 from sluice.protocol.message import Message
 
@@ -21,7 +19,6 @@ LAST_BY_NAME = 9  # version of both APIs; later ones have topic ids
 _FIRST_OF_MANY_GROUPS = 8  # version of OffsetFetch (KIP-709)
 
 T = TypeVar("T")
-FetchedOffset = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -69,29 +66,26 @@ def commit_topics(
 def offset_fetch(
     group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool, oldest: int
 ) -> Request:
-    indexes = None if partitions is None else by_topic(partitions)
-
-    def topics(topic: Callable[..., T]) -> list[T] | None:
-        if indexes is None:
-            return None
-        return [topic(name=name, partition_indexes=found) for name, found in indexes.items()]
+    topics = None
+    if partitions is not None:
+        named = by_topic(partitions).items()
+        topics = [OffsetFetchRequestTopic(name=name, partition_indexes=found) for name, found in named]
 
     def build(version: int) -> Message:
         if version < _FIRST_OF_MANY_GROUPS:
-            named = topics(OffsetFetchRequestTopic)
-            return OffsetFetchRequest(group_id=group_id, topics=named, require_stable=require_stable)
-        group = OffsetFetchRequestGroup(group_id=group_id, topics=topics(OffsetFetchRequestTopics))
+            return OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=require_stable)
+        group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
         return OffsetFetchRequest(groups=[group], require_stable=require_stable)
 
     return Request(ApiKey.OFFSET_FETCH, build, oldest=oldest, latest=LAST_BY_NAME)
 
 
-def fetched_offsets(response: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
+def fetched_offsets(response: OffsetFetchResponse) -> Mapping[TopicPartition, OffsetFetchResponsePartition]:
     grouped = by_partition(topic for group in response.groups for topic in group.topics)
     return {**by_partition(response.topics), **grouped}
 
 
-def committed_offset(partition: FetchedOffset) -> OffsetAndMetadata | None:
+def committed_offset(partition: OffsetFetchResponsePartition) -> OffsetAndMetadata | None:
     if partition.committed_offset < 0:
         return None
     return OffsetAndMetadata(partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch)

@@ -206,7 +206,7 @@ def fetch_request(
         topics = [api.OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
         known = {"group_id": "group", "topics": topics, "require_stable": require_stable}
         return api.OffsetFetchRequest(**(known | fields))
-    wanted = [api.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
+    wanted = [api.OffsetFetchRequestTopic(name=topic, topic_id=topic_id, partition_indexes=indexes)]
     group = api.OffsetFetchRequestGroup(**({"group_id": "group", "topics": wanted} | fields))
     return api.OffsetFetchRequest(groups=[group], require_stable=require_stable)
 

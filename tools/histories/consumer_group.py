@@ -154,7 +154,7 @@ class Kip848Consumer:
         self._consumer.assign(sorted(partitions))
 
     async def _committed(self, partitions: list[int]) -> dict[int, int | None]:
-        topic = fetch_api.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=partitions)
+        topic = fetch_api.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=partitions)
         group = fetch_api.OffsetFetchRequestGroup(group_id=self._group, topics=[topic])
         while True:
             request = fetch_api.OffsetFetchRequest(groups=[group], require_stable=True)

@@ -8,6 +8,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis import describe_client_quotas as api
+from sluice.protocol.apis.alter_client_quotas import EntityData
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import IP, TYPES, Entity
 
@@ -58,7 +59,7 @@ def _component_error(component: api.ComponentData, seen_types: set[str]) -> tupl
 
 def _entry(entity: Entity, quotas: dict[str, float]) -> api.EntryData:
     return api.EntryData(
-        entity=[api.EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
         values=[api.ValueData(key=key, value=value) for key, value in quotas.items()],
     )
 

@@ -36,7 +36,8 @@ class _RequestedTopic(NamedTuple):
 
 
 def handle(ctx: RequestContext, request: api.OffsetFetchRequest, broker: Broker) -> Message | Outcome:
-    requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(ctx, request)]
+    only_group = api.OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
+    requested = request.groups if ctx.version >= _BATCHED_SINCE else [only_group]
     groups = ctx.array(_fetch(ctx, broker, group, request.require_stable) for group in requested)
 
     def respond(errors: ReplicationErrors) -> api.OffsetFetchResponse:
@@ -47,46 +48,12 @@ def handle(ctx: RequestContext, request: api.OffsetFetchRequest, broker: Broker)
         ]
         if ctx.version >= _BATCHED_SINCE:
             return api.OffsetFetchResponse(groups=responses)
-        return _of_one_group(responses[0])
+        return api.OffsetFetchResponse(error_code=responses[0].error_code, topics=responses[0].topics)
 
     if GROUP_METADATA_TOPIC not in broker.metadata.topics:
         return respond({})
     return respond_when_replicated(
         ctx, broker, ctx.array(found.group_id for found in groups if not found.error_code), respond
-    )
-
-
-def _one_group(ctx: RequestContext, request: api.OffsetFetchRequest) -> api.OffsetFetchRequestGroup:
-    topics = request.topics
-    return api.OffsetFetchRequestGroup(
-        group_id=request.group_id,
-        topics=None
-        if topics is None
-        else ctx.array(
-            api.OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics
-        ),
-    )
-
-
-def _of_one_group(group: api.OffsetFetchResponseGroup) -> api.OffsetFetchResponse:
-    return api.OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=[
-            api.OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    api.OffsetFetchResponsePartition(
-                        partition_index=one.partition_index,
-                        committed_offset=one.committed_offset,
-                        committed_leader_epoch=one.committed_leader_epoch,
-                        metadata=one.metadata,
-                        error_code=one.error_code,
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in group.topics
-        ],
     )
 
 
@@ -109,13 +76,13 @@ def _fetch(
     unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
     found = ctx.array(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found])
-    topics: list[api.OffsetFetchResponseTopics] = ctx.array()
-    failed: list[api.OffsetFetchResponseTopics] = []
+    topics: list[api.OffsetFetchResponseTopic] = ctx.array()
+    failed: list[api.OffsetFetchResponseTopic] = []
     for topic in found:
         if topic.name in hidden and requested.topics is None:
             continue
         has_no_name = ctx.version >= _TOPIC_IDS_SINCE and not topic.name
-        partitions: list[api.OffsetFetchResponsePartitions] = ctx.array()
+        partitions: list[api.OffsetFetchResponsePartition] = ctx.array()
         for index in topic.partition_indexes:
             partition = topic.name, index
             if has_no_name:
@@ -126,7 +93,7 @@ def _fetch(
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
-        response = api.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        response = api.OffsetFetchResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         (failed if has_no_name or topic.name in hidden else topics).append(response)
     topics.extend(failed)
     return api.OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
@@ -140,7 +107,7 @@ def _group_error(
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return api.OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
     topics = ctx.array(
-        api.OffsetFetchResponseTopics(
+        api.OffsetFetchResponseTopic(
             name=topic.name,
             partitions=ctx.array(_partition_error(ctx, index, error) for index in topic.partition_indexes),
         )
@@ -150,7 +117,7 @@ def _group_error(
 
 
 def _named(
-    ctx: RequestContext, broker: Broker, topics: Iterable[api.OffsetFetchRequestTopics]
+    ctx: RequestContext, broker: Broker, topics: Iterable[api.OffsetFetchRequestTopic]
 ) -> Iterator[_RequestedTopic]:
     for topic in topics:
         name = topic.name
@@ -172,12 +139,12 @@ def _all(ctx: RequestContext, broker: Broker, offsets: Iterable[TopicPartition])
 
 def _partition_response(
     ctx: RequestContext, topic: _RequestedTopic, index: int, committed: CommittedOffset | None
-) -> api.OffsetFetchResponsePartitions:
+) -> api.OffsetFetchResponsePartition:
     known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
     is_other_topic = known and committed is not None and topic.topic_id != committed.topic_id
     if committed is None or is_other_topic:
         return _partition_error(ctx, index, ErrorCode.NONE if ctx.version >= _MISSING_OFFSET_OK_SINCE else _UNKNOWN)
-    return api.OffsetFetchResponsePartitions(
+    return api.OffsetFetchResponsePartition(
         partition_index=index,
         committed_offset=committed.offset,
         committed_leader_epoch=committed.leader_epoch,
@@ -188,6 +155,6 @@ def _partition_response(
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _partition_error(ctx: RequestContext, index: int, error: ErrorCode) -> api.OffsetFetchResponsePartitions:
+def _partition_error(ctx: RequestContext, index: int, error: ErrorCode) -> api.OffsetFetchResponsePartition:
     ctx.error_code = ctx.error_code or error
-    return api.OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, error_code=error)
+    return api.OffsetFetchResponsePartition(partition_index=index, committed_offset=_NO_OFFSET, error_code=error)

@@ -12,7 +12,6 @@ from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import describe_acls as api
-from sluice.protocol.apis.delete_acls import DeleteAclsFilter
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -47,7 +46,7 @@ def handle(ctx: RequestContext, request: api.DescribeAclsRequest, broker: Broker
     )
 
 
-def filter_of(given: api.DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def filter_of(given: api.DescribeAclsRequest) -> AclFilter:
     """Raise if a field is UNKNOWN, as `expect_known` does."""
     expect_known(given.resource_type_filter, given.pattern_type_filter, given.operation, given.permission_type)
     return AclFilter(

@@ -129,5 +129,7 @@ def _check_commit(response: OffsetCommitResponse) -> None:
 
 
 def _check_offsets(response: OffsetFetchResponse) -> None:
-    for part in (response, *response.groups, *fetched_offsets(response).values()):
-        raise_for(part.error_code)
+    of_groups = (group.error_code for group in response.groups)
+    of_partitions = (partition.error_code for partition in fetched_offsets(response).values())
+    for code in (response.error_code, *of_groups, *of_partitions):
+        raise_for(code)

@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from sluice.client.network.in_flight import request_of
-from sluice.protocol.apis import alter_client_quotas, describe_client_quotas
-from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse, OpData
+from sluice.protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from sluice.protocol.apis.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -42,9 +47,9 @@ class QuotaAdmin:
     ) -> Outcomes[QuotaEntity, None]:
         """Set quotas by name, such as `producer_byte_rate` in bytes per second; None removes one."""
         entries = [
-            alter_client_quotas.EntryData(
+            EntryData(
                 entity=[
-                    alter_client_quotas.EntityData(entity_type=type_, entity_name=name)
+                    EntityData(entity_type=type_, entity_name=name)
                     for type_, name in sorted(entity, key=lambda part: part[0])
                 ],
                 ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in limits.items()],
@@ -62,7 +67,5 @@ def quota_entity(*, user: str | None = "", client_id: str | None = "", ip: str |
     return frozenset((type_, name) for type_, name in parts if name != "")
 
 
-def _entity(
-    parts: Iterable[describe_client_quotas.EntityData] | Iterable[alter_client_quotas.EntityData],
-) -> QuotaEntity:
+def _entity(parts: Iterable[EntityData]) -> QuotaEntity:
     return frozenset((part.entity_type, part.entity_name) for part in parts)

@@ -34,6 +34,7 @@ from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis import share_group_heartbeat as api
+from sluice.protocol.apis.consumer_group_heartbeat import Assignment, TopicPartitions
 from sluice.protocol.errors import ErrorCode
 
 from . import simple_assignor
@@ -112,9 +113,9 @@ class ShareProtocol:
         )
         is_full = request.subscribed_topic_names is not None
         if request.member_epoch == JOIN_EPOCH or is_full or updated.assigned != member.assigned:
-            response.assignment = api.Assignment(
+            response.assignment = Assignment(
                 topic_partitions=[
-                    api.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                    TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
                     for topic_id, partitions in updated.assigned.items()
                 ]
             )

@@ -9,7 +9,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.metadata import MetadataRequest
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -250,7 +250,7 @@ NAMED: dict[str, tuple[Message, int, list[tuple[str, int]], str]] = {
         OffsetFetchRequest(
             groups=[
                 OffsetFetchRequestGroup(
-                    group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
+                    group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
                 )
             ]
         ),

@@ -19,8 +19,9 @@ from sluice.protocol.apis.alter_configs import AlterConfigsResource as OldResour
 from sluice.protocol.apis.create_acls import AclCreation, CreateAclsRequest
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.describe_acls import DescribeAclsRequest
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
@@ -177,7 +178,7 @@ CHANGES: dict[str, tuple[Message, BuildRecords]] = {
         ),
     ),
     "ACLs are deleted": (
-        DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
+        DeleteAclsRequest(filters=[DescribeAclsRequest(1, "gone", 1, None, None, 1, 1)]),
         lambda _: security.RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
     "a SCRAM credential is created": (

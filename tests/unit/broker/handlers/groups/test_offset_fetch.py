@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_request, fetch_request, fetched
 from tests.support.share_groups import ShareMember
@@ -69,7 +69,7 @@ def test_null_topics_returns_all_offsets_of_the_group(version: int) -> None:
 @pytest.mark.parametrize("version", range(8, 11))
 def test_several_groups_are_fetched_in_one_request(version: int) -> None:
     _, client, topic_id = committed()
-    topics = [OffsetFetchRequestTopics(name="t", topic_id=topic_id, partition_indexes=[0])]
+    topics = [OffsetFetchRequestTopic(name="t", topic_id=topic_id, partition_indexes=[0])]
     groups = [OffsetFetchRequestGroup(group_id=group_id, topics=topics) for group_id in ("other", "group")]
     response = client.call(OffsetFetchRequest(groups=groups), version)
     assert [
@@ -87,7 +87,7 @@ def test_unknown_topic_id_is_rejected_from_version_10(topic_id: bytes) -> None:
 def test_failed_topics_follow_the_others() -> None:
     _, client, topic_id = committed()
     ids = [bytes(15) + b"\1", topic_id, bytes(15) + b"\2"]
-    topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in ids]
+    topics = [OffsetFetchRequestTopic(topic_id=one, partition_indexes=[0]) for one in ids]
     groups = [OffsetFetchRequestGroup(group_id="group", topics=topics)]
     (group,) = client.call(OffsetFetchRequest(groups=groups), 10).groups
     assert [topic.topic_id for topic in group.topics] == [ids[1], ids[0], ids[2]]

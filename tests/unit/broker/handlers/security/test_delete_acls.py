@@ -6,7 +6,8 @@ import pytest
 
 from sluice.broker.security.acl.acl import AclOperation, PatternType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
-from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from sluice.protocol.apis.delete_acls import DeleteAclsRequest
+from sluice.protocol.apis.describe_acls import DescribeAclsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.acls import FILTER_OF_ALL, acl, acl_filter, alice, secured_broker
 from tests.support.virtual_broker import VirtualBroker
@@ -18,12 +19,12 @@ UNKNOWN_PATTERN = (ErrorCode.INVALID_REQUEST, "Unknown patternFilter.")
 UNKNOWN_ENTRY = (ErrorCode.INVALID_REQUEST, "Unknown entryFilter.")
 
 
-def delete_filter(**fields: Any) -> DeleteAclsFilter:
+def delete_filter(**fields: Any) -> DescribeAclsRequest:
     """Return a filter that matches all entries, with these changes."""
-    return DeleteAclsFilter(**(FILTER_OF_ALL | fields))
+    return DescribeAclsRequest(**(FILTER_OF_ALL | fields))
 
 
-def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3) -> list[Any]:
+def deleted(broker: VirtualBroker, *filters: DescribeAclsRequest, version: int = 3) -> list[Any]:
     """Return for each filter its error, message, and the pattern type and operation of its entries."""
     response = broker.client().call(DeleteAclsRequest(filters=list(filters)), version)
     for result in response.filter_results:
@@ -57,7 +58,7 @@ DELETIONS = {
 
 @pytest.mark.parametrize(("filters", "responses", "remaining"), DELETIONS.values(), ids=DELETIONS)
 def test_matching_entries_are_deleted(
-    filters: list[DeleteAclsFilter], responses: list[Any], remaining: list[Any]
+    filters: list[DescribeAclsRequest], responses: list[Any], remaining: list[Any]
 ) -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ, WRITE, PREFIXED])

@@ -124,8 +124,8 @@ def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callabl
             old = api.OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
             topic = api.OffsetFetchResponseTopic(name="t", partitions=[old])
             return api.OffsetFetchResponse(topics=[topic], error_code=group_code)
-        new = api.OffsetFetchResponsePartitions(committed_offset=offset, metadata="m", error_code=code)
-        topics = [api.OffsetFetchResponseTopics(name="t", partitions=[new])]
+        new = api.OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
+        topics = [api.OffsetFetchResponseTopic(name="t", partitions=[new])]
         group = api.OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)
         return api.OffsetFetchResponse(groups=[group])
 
