@@ -40,8 +40,6 @@ class FrameSizeError(RemoteProtocolError):
 
 
 class FramePool:
-    __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "on_wait", "reserved_bytes", "scratch")
-
     def __init__(self, budget_bytes: int | None) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget_bytes = budget_bytes

@@ -130,8 +130,6 @@ class Single:
     empty. No tagged field is set.
     """
 
-    __slots__ = ("arrays", "empty", "null")
-
     def __init__(self, arrays: str, *, null: str = "", empty: str = "") -> None:
         self.arrays = arrays.split(".")
         self.null = null.split()

@@ -60,8 +60,6 @@ class ThrottleTimeStats:
 
 
 class ClientThrottleTimes:
-    __slots__ = ("fetch", "produce")
-
     def __init__(self) -> None:
         self.produce = ThrottleTimeStats()
         self.fetch = ThrottleTimeStats()

@@ -23,8 +23,6 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 class Default:
     """The name of the default entity, which applies to all users or client ids without their own quota."""
 
-    __slots__ = ()
-
     def __repr__(self) -> str:
         return "<default>"
 

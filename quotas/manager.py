@@ -68,18 +68,6 @@ class ClientQuotaManager:
     Charges are in bytes, or in the kind's unit.
     """
 
-    __slots__ = (
-        "_sensors",
-        "_sensors_by_client",
-        "_whole_windows",
-        "_window_s",
-        "config",
-        "kind",
-        "queue_size",
-        "quotas_enabled",
-        "rules",
-    )
-
     def __init__(self, kind: str, config: QuotaConfig, rules: QuotaRules) -> None:
         self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request" or "ControllerMutation"
         self.config = config

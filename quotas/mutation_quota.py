@@ -101,8 +101,6 @@ class ControllerMutationQuota:
 class ControllerMutationQuotaManager(ClientQuotaManager):
     """The mutation quotas of all clients. A charge is a number of partitions."""
 
-    __slots__ = ()
-
     def __init__(self, config: QuotaConfig, rules: QuotaRules) -> None:
         super().__init__("ControllerMutation", config, rules)
 

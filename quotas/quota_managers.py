@@ -25,8 +25,6 @@ from .store import (
 class QuotaManagers:
     """The client quotas of one broker, which follow the cluster's `stores`."""
 
-    __slots__ = ("_followed", "_new_rules", "config", "fetch", "produce", "request")
-
     def __init__(
         self, config: Config, rate: type[Rate], new_rules: Callable[[str], QuotaRules], stores: QuotaStores
     ) -> None:
@@ -69,8 +67,6 @@ class QuotaManagers:
 
 
 class ControllerQuotas:
-    __slots__ = ("_config", "_rules", "mutation")
-
     def __init__(self, config: Config, rules: QuotaRules, stores: QuotaStores) -> None:
         self._config = _windows(config, "controller.quota", Rate)
         self._rules = rules

@@ -22,8 +22,6 @@ class ClientRequestQuotaManager(ClientQuotaManager):
         throttle time: (2.5 - 1) / 1 * 10 s = 15 s, capped at one window = 1 s
     """
 
-    __slots__ = ("_exempt",)
-
     def __init__(self, config: QuotaConfig, rules: QuotaRules) -> None:
         super().__init__("Request", config, rules)
         self._exempt = Rate(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)

@@ -68,8 +68,6 @@ class QuotaStore(Generic[_Entity]):
 
 
 class QuotaStores:
-    __slots__ = ("of_addresses", "of_clients")
-
     def __init__(self, config: Config) -> None:
         self.of_clients: dict[str, QuotaStore[QuotaEntity]] = {
             PRODUCER_BYTE_RATE: QuotaStore(_static(config, "quota.producer")),

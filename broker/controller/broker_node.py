@@ -16,7 +16,8 @@ from .cluster_state import ClusterMember
 class BrokerNode(ClusterMember):
     def __init__(self, cluster: Cluster, node_id: int | None = None) -> None:
         runtime = cluster.runtime
-        node_id = cluster.next_node_id() if node_id is None else node_id
+        if node_id is None:
+            node_id = cluster.config.integer("node.id") + len(cluster.brokers)
         self.timer = Timer(runtime.clock)
         replicas = ReplicaManager(node_id, runtime, self.timer, cluster.replicate)
         super().__init__(node_id, cluster.config.of_node(node_id), cluster.new_metadata(), replicas)

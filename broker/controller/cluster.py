@@ -11,7 +11,6 @@ from sluice.broker.log.cleaner.log_cleaner import LogCleaner
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
@@ -53,10 +52,13 @@ class Cluster(ClusterState):
         self.rules = TopicRules(self)
         scheduler.schedule(
             config.integer("log.retention.check.interval.ms"),
-            self._enforce_retention,
+            lambda: self.logs.enforce_retention(runtime.clock.wall_ms()),
             config.integer("log.initial.task.delay.ms"),
         )
-        scheduler.schedule(config.integer("producer.id.expiration.check.interval.ms"), self._expire_producers)
+        scheduler.schedule(
+            config.integer("producer.id.expiration.check.interval.ms"),
+            lambda: self.logs.expire_producers(runtime.clock.wall_ms()),
+        )
         self._clean_logs_later()
 
     def close(self) -> None:
@@ -299,10 +301,6 @@ class Cluster(ClusterState):
             pass
         return topic_id
 
-    @property
-    def retained_by(self) -> list[Callable[[RetainedMemory], None]]:
-        return self.logs.budget.retained_by
-
     @cached_property
     def _log_cleaner(self) -> LogCleaner:
         return LogCleaner(self.logs, self.config, self.runtime.clock, self.runtime.scheduler)
@@ -328,12 +326,6 @@ class Cluster(ClusterState):
         schedule(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint, first_ms)
         schedule(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts, first_ms)
         return LogManager(memory_bytes, directory)
-
-    def _enforce_retention(self) -> None:
-        self.logs.enforce_retention(self.runtime.clock.wall_ms())
-
-    def _expire_producers(self) -> None:
-        self.logs.expire_producers(self.runtime.clock.wall_ms())
 
     def _clean_logs_later(self) -> None:
         self.runtime.scheduler.schedule_once(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)

@@ -117,9 +117,6 @@ class ClusterState:
     def registered(self) -> list[int]:
         return [node_id for node_id in self.brokers if node_id not in self.unregistered]
 
-    def next_node_id(self) -> int:
-        return self.config.integer("node.id") + len(self.brokers)
-
     def join(self, broker: ClusterMember) -> None:
         self.brokers[broker.node_id] = broker
         self.metadata_generation += 1
@@ -188,10 +185,10 @@ class ClusterState:
 
     @cached_property
     def acls(self) -> Acls:
-        return Acls(self.runtime.random.randbytes, self._write_acls)
+        def write(created: Sequence[tuple[bytes, Acl]], deleted: Sequence[bytes]) -> ErrorCode:
+            return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
-    def _write_acls(self, created: Sequence[tuple[bytes, Acl]], deleted: Sequence[bytes]) -> ErrorCode:
-        return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
+        return Acls(self.runtime.random.randbytes, write)
 
 
 def _ignore(_: bool) -> None:

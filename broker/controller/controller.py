@@ -82,9 +82,7 @@ class Controller:
 
     def transition_error(self, node_id: int, event: str) -> str | None:
         state = self._states[node_id]
-        if state not in TRANSITIONS[event]:
-            return f"broker {node_id} is {state.value}"
-        return None
+        return None if state in TRANSITIONS[event] else f"broker {node_id} is {state.value}"
 
     def shut_down(self, node_id: int) -> None:
         if not self.is_unavailable:
@@ -341,9 +339,10 @@ class Controller:
         self.publisher.partition_changed(partition)
 
     def _change_leader(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        before, log = self._broker(partition.leader), partition.log
+        brokers, log = self._cluster.brokers, partition.log
+        before = brokers.get(partition.leader)
         end = self.replication.offset_of(partition, leader)
-        for broker in self._cluster.brokers.values():
+        for broker in brokers.values():
             if isinstance(broker.metadata, IsolatedMetadata):
                 broker.metadata.retain_partition(partition, shares_log=leader == NO_LEADER)
         self._journal_leader(partition, leader, isr, log.log_end_offset - end)
@@ -356,7 +355,7 @@ class Controller:
             self.replication.new_leader(partition)
         if before is not None and not before.is_isolated:
             before.stopped_leading(partition)
-        after = self._broker(leader)
+        after = brokers.get(leader)
         if after is not None and not after.is_isolated:
             after.started_leading(partition)
         self._cluster.complete_delayed_produces(partition)  # records that the old leader appended may be lost
@@ -426,9 +425,6 @@ class Controller:
         partition.log.begin_epoch(partition.leader_epoch)
         partition.epoch_start_offset = partition.log.log_end_offset
         self.replication.new_leader(partition)
-
-    def _broker(self, node_id: int) -> "ClusterMember | None":
-        return self._cluster.brokers.get(node_id)
 
     def _partitions(self) -> Iterator[Partition]:
         for topic in list(self._cluster.topics.values()):

@@ -13,8 +13,6 @@ from random import Random  # noqa: TID251  (type only)
 
 
 class _Brokers:
-    __slots__ = ("_first", "_ids", "_partition", "_used")
-
     def __init__(self) -> None:
         self._ids: list[int] = []
         self._first = self._used = self._partition = 0
@@ -35,8 +33,6 @@ class _Brokers:
 
 
 class _Rack:
-    __slots__ = ("down", "up")
-
     def __init__(self) -> None:
         self.up = _Brokers()
         self.down = _Brokers()

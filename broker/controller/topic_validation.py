@@ -15,8 +15,6 @@ from .replica_placement import assignment_problem, place, placement_problem
 
 
 class TopicRules:
-    __slots__ = ("_cluster", "_config", "_random")
-
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._config = cluster.config

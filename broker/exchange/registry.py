@@ -13,8 +13,6 @@ from .index import INDEX
 
 
 class Handler:
-    __slots__ = ("api", "api_key", "max_version", "min_version", "module")
-
     def __init__(self, api_key: int, module: str, api: ServedApi) -> None:
         self.api_key = api_key
         self.module = module

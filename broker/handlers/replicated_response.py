@@ -19,11 +19,26 @@ ReplicationErrors = Mapping[str, ErrorCode]
 _NO_ERRORS: ReplicationErrors = {}
 
 
-def respond_when_replicated(
+def respond_after_change(
     ctx: RequestContext,
     broker: Broker,
-    group_ids: Iterable[str],
-    respond: Callable[[ReplicationErrors], Message],
+    group_id: str,
+    response: Message,
+    error_response: Callable[[ErrorCode], Message],
+) -> Message | Outcome:
+    """Respond with `response` after the records of a group are replicated, or with an error if they may be lost."""
+
+    def respond(errors: ReplicationErrors) -> Message:
+        if not errors:
+            return response
+        ctx.error_code = errors[group_id]
+        return error_response(errors[group_id])
+
+    return respond_when_replicated(ctx, broker, [group_id], respond)
+
+
+def respond_when_replicated(
+    ctx: RequestContext, broker: Broker, group_ids: Iterable[str], respond: Callable[[ReplicationErrors], Message]
 ) -> Message | Outcome:
     """Respond with `respond(errors)` after the records of these groups are replicated.
 

@@ -25,20 +25,12 @@ _LONGEST_TEXT = 256  # characters: more than any id that a person reads
 _MOST_ITEMS = 16  # of a list, as of partitions
 _MEMBER = ("member_id", "group_instance_id")
 _COMMIT = (*_MEMBER, "generation_id_or_member_epoch")
-_read_fetch = attrgetter(
-    "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "replica_id"
+_JOIN = (*_MEMBER, "session_timeout_ms", "rebalance_timeout_ms", "protocol_type", "reason")
+_FETCH = ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "replica_id")
+_CONSUMER_GROUP = (
+    *("member_id", "member_epoch", "instance_id", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_regex"),
 )
-_read_consumer_group = attrgetter(
-    "member_id", "member_epoch", "instance_id", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_regex"
-)
-_read_join = attrgetter(
-    "member_id",
-    "group_instance_id",
-    "session_timeout_ms",
-    "rebalance_timeout_ms",
-    "protocol_type",
-    "reason",
-)
+_read_fetch, _read_consumer_group, _read_join = attrgetter(*_FETCH), attrgetter(*_CONSUMER_GROUP), attrgetter(*_JOIN)
 
 
 class SentFields(NamedTuple):
@@ -97,41 +89,18 @@ def _plain(*names: str) -> SentFields:
 
 SENT: dict[int, SentFields] = {
     ApiKey.PRODUCE: _plain("acks", "timeout_ms"),
-    ApiKey.FETCH: SentFields(
-        (
-            "max_wait_ms",
-            "min_bytes",
-            "max_bytes",
-            "isolation_level",
-            "session_id",
-            "session_epoch",
-            "replica_id",
-            "partition_max_bytes",
-        ),
-        fetch_sent,
-    ),
+    ApiKey.FETCH: SentFields((*_FETCH, "partition_max_bytes"), fetch_sent),
     ApiKey.LIST_OFFSETS: SentFields(("isolation_level", "timestamp"), _list_offsets),
     ApiKey.METADATA: SentFields(("all_topics", "allow_auto_topic_creation"), _metadata),
     ApiKey.FIND_COORDINATOR: SentFields(("key_type", "keys"), _find_coordinator),
-    ApiKey.JOIN_GROUP: SentFields(
-        (*_MEMBER, "session_timeout_ms", "rebalance_timeout_ms", "protocol_type", "reason", "protocols"), _join_group
-    ),
+    ApiKey.JOIN_GROUP: SentFields((*_JOIN, "protocols"), _join_group),
     ApiKey.SYNC_GROUP: _plain(*_MEMBER, "generation_id"),
     ApiKey.HEARTBEAT: _plain(*_MEMBER, "generation_id"),
     ApiKey.LEAVE_GROUP: SentFields(("members", "reason"), _leave_group),
     ApiKey.OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
     ApiKey.TXN_OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: SentFields(
-        (
-            "member_id",
-            "member_epoch",
-            "instance_id",
-            "rebalance_timeout_ms",
-            "server_assignor",
-            "subscribed_topic_regex",
-            "subscribed_topic_names",
-        ),
-        _consumer_group_heartbeat,
+        (*_CONSUMER_GROUP, "subscribed_topic_names"), _consumer_group_heartbeat
     ),
     ApiKey.INIT_PRODUCER_ID: _plain("transaction_timeout_ms", "producer_id", "producer_epoch"),
     ApiKey.END_TXN: _plain("producer_id", "producer_epoch", "committed"),

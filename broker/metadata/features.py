@@ -93,8 +93,6 @@ def changes_records(low: int, high: int) -> bool:
 
 
 class Features:
-    __slots__ = ("by_name", "epoch")
-
     def __init__(self) -> None:
         self.by_name: dict[str, Feature] = {}
         self.epoch = 0

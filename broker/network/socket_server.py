@@ -70,7 +70,7 @@ class SocketServer:
         SlowFrames(self._pool, self.connections, broker.scheduler)
         limit = config.integer(UNSENT_RESPONSE_BYTES)
         self._unsent_responses = UnsentResponses(limit if limit >= 0 else None)
-        broker.cluster.retained_by.append(self._unsent_responses.close_readers_of)
+        broker.cluster.logs.budget.retained_by.append(self._unsent_responses.close_readers_of)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
         self._idle_check_ms = max(_SHORTEST_IDLE_CHECK_MS, min(self._max_idle_ms // 10, _LONGEST_IDLE_CHECK_MS))
@@ -136,8 +136,8 @@ class SocketServer:
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
-        if self._unsent_responses.close_readers_of in self.broker.cluster.retained_by:  # not closed before
-            self.broker.cluster.retained_by.remove(self._unsent_responses.close_readers_of)
+        if self._unsent_responses.close_readers_of in self.broker.cluster.logs.budget.retained_by:  # not closed before
+            self.broker.cluster.logs.budget.retained_by.remove(self._unsent_responses.close_readers_of)
         for listener in self.listeners.values():
             listener.close()
         for connection in list(self.connections):

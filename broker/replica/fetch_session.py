@@ -174,8 +174,6 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    __slots__ = ("_max_partitions", "_random", "_sessions", "_slots", "evictions", "find", "partitions")
-
     def __init__(self, slots: int, max_partitions: int, random: Random) -> None:
         self._slots = slots
         self._max_partitions = max_partitions

@@ -80,7 +80,7 @@ class Throttler:
         self.holds_fetch = [mode.throttle_fetch is None for mode in self._fetch_modes]
         # User and client id -> the bytes that the quota grants an idle client at once: a larger fetch is never sent.
         cuts = profile.cuts_fetches and not is_shadow
-        self.largest_fetch = quotas.fetch.max_value_in_quota_window if cuts else _unlimited
+        self.largest_fetch = quotas.fetch.max_value_in_quota_window if cuts else lambda _, __: float_info.max
         self._wall_ms = self._now_ms = 0  # of the last request that was charged bytes
 
     def charge_of(self, api: ServedApi) -> ChargeResponse:
@@ -93,7 +93,7 @@ class Throttler:
             Charge.SHARE_FETCH_BYTES: self._charge_share_fetch,
             Charge.MUTATIONS: self._charge_mutation,
             Charge.REQUEST: self._charge_request,
-            Charge.NONE: _charge_nothing,
+            Charge.NONE: lambda _, __: None,
         }
         return charges[api.charge]
 
@@ -254,11 +254,3 @@ class Throttler:
 
     def _mode_of(self, api_key: int, version: int) -> ThrottlingMode:
         return MODES[Throttling.MUTE if self.is_shadow else self.profile.throttling_of(api_key, version)]
-
-
-def _unlimited(_: str, __: str) -> float:
-    return float_info.max
-
-
-def _charge_nothing(_: RequestContext, __: Response) -> None:
-    return None

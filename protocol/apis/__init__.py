@@ -18,18 +18,6 @@ __all__ = ["API_KEYS", "Api", "ApiKey", "api_of"]
 
 
 class Api:
-    __slots__ = (
-        "_messages",
-        "flexible_since",
-        "key",
-        "latest_unstable",
-        "max_version",
-        "min_version",
-        "module",
-        "name",
-        "versions",
-    )
-
     def __init__(self, key: int, constant: str) -> None:
         self.key = key
         self.name = constant.title().replace("_", "")

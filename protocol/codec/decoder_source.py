@@ -245,7 +245,7 @@ class _Reader:
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
         if field.type is not None and field.type.code in REPEATABLE:
-            readers = self._source.use(f"array_{format_name(field.type.code)}", _array_readers(field.type.code))
+            readers = self._source.use(f"array_{format_name(field.type.code)}", wire.array_unpackers(field.type.code))
             number = signed(count, -excess)
             self._source.line(f"{variable} = {self._numbers(readers, number, field.type.size)}")
             self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
@@ -296,8 +296,3 @@ def unpacker(code: str) -> wire.Unpack:
 @cache
 def string_readers(code: str) -> wire.Cached[wire.Unpack]:
     return wire.Cached(partial(wire.string_unpacker, code))
-
-
-@cache
-def _array_readers(code: str) -> wire.Cached[wire.Unpack]:
-    return wire.Cached(partial(wire.array_unpacker, code))

@@ -3,7 +3,7 @@
 One call packs consecutive fixed-size fields. Small parts are joined; bytes and records are appended by reference.
 """
 
-from functools import cache, partial
+from functools import cache
 from struct import Struct
 
 from sluice.protocol.message import Field, Message
@@ -232,7 +232,7 @@ class _Writer:
         self._length(code, f"{NULL[code]} if {elements} is None else {length}" if nullable else length)
         each = f"{elements} or ()" if nullable else elements
         if field.type is not None and field.type.code in REPEATABLE:
-            arrays = self._source.use(f"array_{format_name(field.type.code)}", _array_writers(field.type.code))
+            arrays = self._source.use(f"array_{format_name(field.type.code)}", wire.array_packers(field.type.code))
             count = f"len({each})"
             self._content(field, f"{arrays}[{count}](*{f'({each})' if nullable else each})")
             return
@@ -277,8 +277,3 @@ SEGMENTED = (tuple, list)  # types of records in several pieces
 @cache
 def packer(code: str) -> wire.Pack:
     return Struct(">" + code).pack
-
-
-@cache
-def _array_writers(code: str) -> wire.Cached[wire.Pack]:
-    return wire.Cached(partial(wire.array_packer, code))

@@ -15,8 +15,7 @@ the items in one call. For any other shape or malformed data, the function calls
 """
 
 from collections.abc import Iterator
-from functools import partial
-from struct import calcsize, pack
+from struct import Struct, calcsize, pack
 from struct import error as struct_error
 from typing import NamedTuple
 
@@ -397,7 +396,8 @@ class _Writer:
         name = format_name("_".join(formats))
         if string:
             before, after = formats
-            packers = self._source.use(f"packers_{name}", wire.Cached(partial(wire.string_packer, f">{before}", after)))
+            made = wire.Cached(lambda length: Struct(f">{before}{length}s{after}").pack)
+            packers = self._source.use(f"packers_{name}", made)
             self._joined.append(f"{packers}[{string}_n]({', '.join(values)})")
         elif values and values[0].startswith("b'"):
             self._joined += values

@@ -15,21 +15,8 @@ EXCESS = {"B": 1, "h": 0, "i": 0}  # a length or count on the wire minus the act
 # Names that generated functions use; a field of such a name gets a number.
 RESERVED = frozenset(
     {
-        "append",
-        "buf",
-        "drain",
-        "end",
-        "error",
-        "extend",
-        "message",
-        "parts",
-        "pause",
-        "pos",
-        "slices",
-        "start",
-        "string",
-        "value",
-        "varints",
+        *("append", "buf", "drain", "end", "error", "extend", "message", "parts", "pause", "pos"),
+        *("slices", "start", "string", "value", "varints"),
     }
 )
 

@@ -5,6 +5,7 @@ remaining bytes first, and strings with Kafka's maximum, so that no unchecked le
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from io import BytesIO
 from struct import Struct
 from struct import error as struct_error
@@ -134,16 +135,14 @@ def string_unpacker(code: str, length: int) -> Unpack:
     return Struct(f">{length}s{code}").unpack_from
 
 
-def array_unpacker(code: str, count: int) -> Unpack:
-    return Struct(f">{count}{code}").unpack_from
+@cache
+def array_unpackers(code: str) -> Cached[Unpack]:
+    return Cached(lambda count: Struct(f">{count}{code}").unpack_from)
 
 
-def array_packer(code: str, count: int) -> Pack:
-    return Struct(f">{count}{code}").pack
-
-
-def string_packer(before: str, after: str, length: int) -> Pack:
-    return Struct(f"{before}{length}s{after}").pack
+@cache
+def array_packers(code: str) -> Cached[Pack]:
+    return Cached(lambda count: Struct(f">{count}{code}").pack)
 
 
 class Varints(dict[int, bytes]):

@@ -6,7 +6,7 @@ Different on purpose: pushed metrics are decompressed, counted and discarded.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -141,17 +141,14 @@ class Telemetry:
         return instance.last_error
 
     def _subscription(self, client_instance_id: bytes, selectors: Mapping[str, str]) -> Subscription:
-        matching = [configs for configs in self._subscribed() if _matches(configs, selectors)]
+        all_configs = map(self._configs.in_force, self._configs.names())
+        matching = [configs for configs in all_configs if _matches(configs, selectors)]
         metrics = sorted({metric for configs in matching for metric in configs.names(METRICS)})
         if ALL_METRICS in metrics:
             metrics = [ALL_METRICS]
         # As in Kafka, a longer interval than the default has no effect.
         interval_ms = min([DEFAULT_INTERVAL_MS, *(configs.integer(INTERVAL_MS) for configs in matching)])
         return Subscription(client_instance_id, metrics, interval_ms)
-
-    def _subscribed(self) -> Iterator[Values]:
-        for name in self._configs.names():
-            yield self._configs.in_force(name)
 
 
 def unpacked_size(metrics: bytes, compression: int, limit_bytes: int = _LARGEST_UNPACKED_BYTES) -> int | None:

@@ -44,8 +44,6 @@ def is_for(partition: Partition, key: str) -> bool:
 
 
 class CoordinatorLog:
-    __slots__ = ("_host", "name")
-
     def __init__(self, host: BrokerNode, name: str) -> None:
         self._host = host
         self.name = name
@@ -58,23 +56,19 @@ class CoordinatorLog:
         topic = self._host.metadata.topics.get(self.name)
         return None if topic is None else partition_for(topic, key)
 
-    def _partition_or_none(self, key: str) -> Partition | None:
-        try:
-            return self.partition_of(key)
-        except NotDurableError:
-            return None
-
     def append(self, key: str, records: Sequence[KeyValue], now_ms: int) -> ErrorCode:
         """Append one batch; return the error for the client."""
         return self.append_batch(key, batch_of(records, now_ms), now_ms)
 
     def append_batch(self, key: str, data: bytes, now_ms: int) -> ErrorCode:
         """Append a batch; one of a transaction fails if the partition has a later epoch of its producer."""
-        partition = self._partition_or_none(key)
+        try:
+            partition = self.partition_of(key)
+        except NotDurableError:  # deleted after the coordinator had loaded it, and not created again
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self._precondition_error(partition)
         if error:
             return _CLIENT_ERRORS[error]
-        assert partition is not None
         result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
         error = ErrorCode(result.error_code)
         if error:
@@ -82,10 +76,8 @@ class CoordinatorLog:
         self._host.replicas.appended(partition)
         return error
 
-    def _precondition_error(self, partition: Partition | None) -> ErrorCode:
+    def _precondition_error(self, partition: Partition) -> ErrorCode:
         """Return why the partition rejects appends; only the transaction log requires min.insync.replicas."""
-        if partition is None:  # deleted after the coordinator had loaded it, and not created again
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not self._host.replicas.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:

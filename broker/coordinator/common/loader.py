@@ -34,8 +34,6 @@ _Readers = tuple[_Read, _Read]
 
 
 class CompactedState:
-    __slots__ = ("pending", "values")
-
     def __init__(self, log: PartitionLog) -> None:
         self.values: Values = {}
         self.pending: dict[int, Values] = {}
@@ -83,8 +81,6 @@ class RecordType(NamedTuple):
 
 class RecordReader:
     """The decoder of keys and values. As in Kafka, types and versions of newer brokers are skipped and counted."""
-
-    __slots__ = ("_partition", "_readers", "_record_type_of", "_skipped")
 
     def __init__(self, partition: str, record_type_of: Callable[[int], RecordType | None]) -> None:
         self._partition = partition

@@ -21,8 +21,6 @@ from .coordinator_log import CoordinatorLog
 class CoordinatorShards:
     """The shards of one coordinator; `recover` loads the state of a partition, `resign` drops it."""
 
-    __slots__ = ("_active", "_delay_ms", "_host", "_loading", "_log", "_recover", "_resign")
-
     def __init__(
         self,
         host: BrokerNode,

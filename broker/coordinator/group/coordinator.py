@@ -241,7 +241,7 @@ class GroupCoordinator(GroupRuntime):
             done({})
 
     def topic_deleted(self, topic: Topic) -> None:
-        for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
+        for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id).items():
             self._delete(self.groups[group_id], partitions)
         if any(group.type == SHARE for group in self.groups.values()):
             self.share.initialization.topic_deleted(topic)

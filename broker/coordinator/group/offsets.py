@@ -4,7 +4,7 @@ An offset that is part of an open transaction is *pending*: OffsetFetch does not
 committed offset, unless that is newer; on abort it is dropped.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from sluice.protocol.types import ZERO_UUID
@@ -24,8 +24,6 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetStore:
-    __slots__ = ("_committed", "_open", "_pending")
-
     def __init__(self) -> None:
         # Empty mappings and sets are removed from all three.
         self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
@@ -70,8 +68,8 @@ class OffsetStore:
         for producer in [producer for producer in self._pending if producer[0] == shard]:
             del self._pending[producer]
 
-    def of_topic(self, topic: str, topic_id: bytes) -> Iterator[tuple[str, list[TopicPartition]]]:
-        """Yield group ids and their partitions with offsets, including pending ones."""
+    def of_topic(self, topic: str, topic_id: bytes) -> Mapping[str, Iterable[TopicPartition]]:
+        """Return the partitions with offsets by group id, including pending ones."""
         found: dict[str, dict[TopicPartition, None]] = {}
         for group_id, offsets in self._committed.items():
             for partition, committed in offsets.items():
@@ -81,8 +79,7 @@ class OffsetStore:
             for (group_id, partition), committed in waiting.items():
                 if partition[0] == topic and committed.topic_id in (topic_id, ZERO_UUID):
                     found.setdefault(group_id, {})[partition] = None
-        for group_id, partitions in found.items():
-            yield group_id, list(partitions)
+        return found
 
     def _pop_pending(self, producer: Producer, group_id: str, partition: TopicPartition) -> CommittedOffset:
         offsets = self._pending[producer]

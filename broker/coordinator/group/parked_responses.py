@@ -17,8 +17,6 @@ class ParkedResponses:
     A response lets its connection continue at once; the next request could find a half-changed group.
     """
 
-    __slots__ = ("_actions", "_ready", "_runtime")
-
     def __init__(self, runtime: GroupRuntime) -> None:
         self._runtime = runtime
         self._actions = runtime.host.actions

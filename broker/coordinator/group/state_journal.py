@@ -11,8 +11,6 @@ _NEW, _DELETED = "Empty", "Dead"
 
 
 class GroupStateJournal:
-    __slots__ = ("_journal", "_node_id", "_states")
-
     def __init__(self, journal: Journal | None, node_id: int) -> None:
         self._journal = journal
         self._node_id = node_id

@@ -319,13 +319,13 @@ class TransactionCoordinator:
         entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
+        def again() -> None:
+            if self._is_loaded(entry):
+                self._write_step(entry, complete, lambda code: self._completed(entry, complete, code))
+
         if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the markers are written, so retry
             entry.pending = complete.state
-            self._host.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
-
-    def _complete_again(self, entry: _Entry, complete: TransactionMetadata) -> None:
-        if self._is_loaded(entry):
-            self._write_step(entry, complete, lambda code: self._completed(entry, complete, code))
+            self._host.scheduler.schedule_once(_RETRY_MS, again)
 
     # -- timeouts ------------------------------------------------------------------------------------------------------
 

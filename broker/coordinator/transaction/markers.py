@@ -24,13 +24,7 @@ _logger = logging.getLogger("sluice.broker")
 _CHECK_MS = 30_000
 # Before the retry of a marker: the poll interval of Kafka's sender.
 _RETRY_MS = 100
-_RETRIABLE = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
+_RETRIABLE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class Marker(NamedTuple):

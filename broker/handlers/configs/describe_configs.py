@@ -18,18 +18,8 @@ API = served("DescribeConfigs", "0-4")
 
 # ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
 _DYNAMIC_BROKER_LOGGER_CONFIG = 6
-CONFIG_TYPES = {
-    UNKNOWN_TYPE: 0,
-    "BOOLEAN": 1,
-    "STRING": 2,
-    "INT": 3,
-    "SHORT": 4,
-    "LONG": 5,
-    "DOUBLE": 6,
-    "LIST": 7,
-    "CLASS": 8,
-    "PASSWORD": 9,
-}
+_TYPES = (UNKNOWN_TYPE, "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+CONFIG_TYPES = {name: number for number, name in enumerate(_TYPES)}
 
 
 def handle(ctx: RequestContext, request: api.DescribeConfigsRequest, broker: Broker) -> Message:

@@ -14,12 +14,11 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis import consumer_group_describe as api
 
-from .described_groups import Kind, describe_groups
+from .described_groups import HIDDEN_TOPICS, Kind, describe_groups
 
 API = served("ConsumerGroupDescribe", "0-1")
 
 _CLASSIC, _CONSUMER = 0, 1
-_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def handle(
@@ -35,7 +34,7 @@ def handle(
             members=[_member(group, member, broker.cluster) for member in group.members.values()],
         )
 
-    kind = Kind(CONSUMER, broker.serves_groups(CONSUMER), _HIDDEN_TOPICS)
+    kind = Kind(CONSUMER, broker.serves_groups(CONSUMER), HIDDEN_TOPICS)
     groups = describe_groups(ctx, broker, request, kind, ConsumerGroup, api.DescribedGroup, describe, _topics)
     return api.ConsumerGroupDescribeResponse(groups=groups)
 

@@ -14,6 +14,8 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
 
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
 
 class _Request(Protocol):
     @property

@@ -1,9 +1,11 @@
 """JoinGroup, key 11, versions 0-9. Follows Kafka's GroupCoordinatorService.joinGroup."""
 
+from functools import partial
+
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.classic.member import count_names
 from sluice.broker.coordinator.group.classic.protocol import join_error
-from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.handlers.replicated_response import respond_after_change
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -25,14 +27,7 @@ def handle(ctx: RequestContext, request: JoinGroupRequest, broker: Broker) -> Me
     ctx.error_code = outcome.error_code
     if outcome.error_code:
         return outcome
-
-    def respond(errors: ReplicationErrors) -> JoinGroupResponse:
-        if not errors:
-            return outcome
-        ctx.error_code = errors[request.group_id]
-        return join_error(ctx.version, "", errors[request.group_id])
-
-    return respond_when_replicated(ctx, broker, [request.group_id], respond)
+    return respond_after_change(ctx, broker, request.group_id, outcome, partial(join_error, ctx.version, ""))
 
 
 def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:

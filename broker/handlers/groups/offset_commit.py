@@ -18,14 +18,15 @@ from .topic_lookup import Topics, check_partitions, fail_partitions
 
 API = served("OffsetCommit", "0-10")
 _TOPIC_IDS_SINCE = 10
+_Result = api.OffsetCommitResponsePartition
 
 
 def handle(ctx: RequestContext, request: api.OffsetCommitRequest, broker: Broker) -> Message | Outcome:
     requested = ((topic.name, topic.topic_id, topic.partitions) for topic in request.topics)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return _response(fail_partitions(ctx, requested, _result, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    topics, accepted = check_partitions(ctx, broker, requested, _result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+        return _response(fail_partitions(ctx, requested, _Result, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    topics, accepted = check_partitions(ctx, broker, requested, _Result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
     if accepted:
         new = ctx.array(
             NewOffset(
@@ -60,14 +61,5 @@ def handle(ctx: RequestContext, request: api.OffsetCommitRequest, broker: Broker
     return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
 
 
-def _result(index: int, code: ErrorCode) -> api.OffsetCommitResponsePartition:
-    return api.OffsetCommitResponsePartition(partition_index=index, error_code=code)
-
-
-def _response(topics: Topics[api.OffsetCommitResponsePartition]) -> api.OffsetCommitResponse:
-    return api.OffsetCommitResponse(
-        topics=[
-            api.OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results)
-            for name, topic_id, results in topics
-        ]
-    )
+def _response(topics: Topics[_Result]) -> api.OffsetCommitResponse:
+    return api.OffsetCommitResponse(topics=[api.OffsetCommitResponseTopic(*topic) for topic in topics])

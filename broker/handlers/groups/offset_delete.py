@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: api.OffsetDeleteRequest, broker: Broker
         ctx,
         broker,
         ((topic.name, ZERO_UUID, topic.partitions) for topic in request.topics),
-        lambda index, code: api.OffsetDeleteResponsePartition(partition_index=index, error_code=code),
+        api.OffsetDeleteResponsePartition,
         by_id=False,
     )
     group_error = _delete(ctx, broker, request.group_id, accepted)

@@ -4,7 +4,7 @@ Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
 from sluice.broker.broker import Broker
-from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.handlers.replicated_response import respond_after_change
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -24,14 +24,7 @@ def handle(ctx: RequestContext, request: SyncGroupRequest, broker: Broker) -> Me
     ctx.error_code = outcome.error_code
     if outcome.error_code:
         return outcome
-
-    def respond(errors: ReplicationErrors) -> SyncGroupResponse:
-        if not errors:
-            return outcome
-        ctx.error_code = errors[request.group_id]
-        return SyncGroupResponse(error_code=errors[request.group_id])
-
-    return respond_when_replicated(ctx, broker, [request.group_id], respond)
+    return respond_after_change(ctx, broker, request.group_id, outcome, lambda code: SyncGroupResponse(error_code=code))
 
 
 def _sync(ctx: RequestContext, broker: Broker, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:

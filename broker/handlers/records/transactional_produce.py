@@ -6,7 +6,7 @@ while the coordinator completes the previous transaction. Up to v10 TRANSACTION_
 Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from sluice.broker.broker import Broker
 from sluice.broker.handlers.transactions.verification import Errors, verify
@@ -25,7 +25,7 @@ from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
-from .append import PartitionErrors, append, error_response
+from .append import append, error_response
 from .authorization import unwritable_topics
 
 _ADDS_PARTITIONS_SINCE = 12
@@ -44,8 +44,8 @@ _RETRIABLE = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
-    batches = [batch for batch in _first_batches(request) if batch.is_transactional]
-    if not batches:  # a message set with the same bit set
+    headers = (_header(item) for topic in request.topic_data for item in topic.partition_data)
+    if not any(header is not None and header.is_transactional for header in headers):  # a message set with the same bit
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
     if request.transactional_id is None or not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
@@ -68,9 +68,11 @@ def produce_when_verified(ctx: RequestContext, broker: Broker, request: ProduceR
         if not verification.is_done:
             _keep_records(request)
 
-    return respond_when_done(
-        ctx, verify_first, lambda errors: append(ctx, broker, request, _partition_errors(ctx.version, errors), denied)
-    )
+    def append_verified(errors: Errors) -> Message | Outcome:
+        versioned = {partition: _versioned_error(ctx.version, code) for partition, code in errors.items()}
+        return append(ctx, broker, request, versioned, denied)
+
+    return respond_when_done(ctx, verify_first, append_verified)
 
 
 class _Verification:
@@ -108,14 +110,6 @@ class _Verification:
         else:
             self.is_done = True
             self._done(errors)
-
-
-def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
-    for topic in request.topic_data:
-        for item in topic.partition_data:
-            header = _header(item)
-            if header is not None:
-                yield header
 
 
 def _header(item: PartitionProduceData) -> BatchHeader | None:
@@ -164,10 +158,6 @@ def _keep_records(request: ProduceRequest) -> None:
         for item in topic.partition_data:
             if isinstance(item.records, memoryview):
                 item.records = memoryview(bytearray(item.records))
-
-
-def _partition_errors(version: int, errors: Errors) -> PartitionErrors:
-    return {partition: _versioned_error(version, code) for partition, code in errors.items()}
 
 
 def _versioned_error(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:

@@ -9,15 +9,13 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.group import SHARE
 from sluice.broker.coordinator.group.share.group import ShareGroup, ShareMember
 from sluice.broker.coordinator.group.share.simple_assignor import NAME
-from sluice.broker.handlers.groups.described_groups import Kind, describe_groups
+from sluice.broker.handlers.groups.described_groups import HIDDEN_TOPICS, Kind, describe_groups
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis import share_group_describe as api
 
 API = served("ShareGroupDescribe", "1")
-
-_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def handle(
@@ -33,7 +31,7 @@ def handle(
             members=[_member(member, broker.cluster) for member in group.members.values()],
         )
 
-    kind = Kind(SHARE, broker.features.level(SHARE_VERSION) > 0, _HIDDEN_TOPICS, has_messages=True)
+    kind = Kind(SHARE, broker.features.level(SHARE_VERSION) > 0, HIDDEN_TOPICS, has_messages=True)
     groups = describe_groups(ctx, broker, request, kind, ShareGroup, api.DescribedGroup, describe, _topics)
     return api.ShareGroupDescribeResponse(groups=groups)
 

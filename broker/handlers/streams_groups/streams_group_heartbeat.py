@@ -12,13 +12,10 @@ from sluice.broker.coordinator.group.group import STREAMS, HeartbeatError
 from sluice.broker.handlers.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, invalid_topic_name
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-    Topology,
-)
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -30,14 +27,14 @@ API = served("StreamsGroupHeartbeat", "0-1")
 def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: Broker) -> Message | Outcome:
     error = _access_error(ctx, request, broker)
     if error is not None:
-        return _error_response(ctx, *error)
+        return failed(ctx, request, *error)
     result = broker.groups.streams.heartbeat(ctx, request)
     if isinstance(result, HeartbeatError):
-        return _error_response(ctx, *result)
+        return failed(ctx, request, *result)
 
-    def respond(errors: ReplicationErrors) -> StreamsGroupHeartbeatResponse:
+    def respond(errors: ReplicationErrors) -> Message:
         if errors:
-            return _error_response(ctx, errors[request.group_id])
+            return failed(ctx, request, errors[request.group_id])
         if result.missing_topics:
             create_internal_topics(ctx, broker, result.missing_topics, result.response)
         return result.response
@@ -74,8 +71,3 @@ def _required_topics(ctx: RequestContext, topology: Topology) -> Collection[str]
         for topic in chain(one.repartition_source_topics, one.state_changelog_topics):
             names[topic.name] = None
     return names
-
-
-def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
-    ctx.error_code = code
-    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)

@@ -12,6 +12,7 @@ from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -21,7 +22,7 @@ _FENCED_SINCE = 2
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: Broker) -> Message | Outcome:
-    denied_code = _unauthorized(ctx, broker, request)
+    denied_code = access_error(ctx, broker, request)
     if denied_code:
         ctx.error_code = denied_code
         return AddOffsetsToTxnResponse(error_code=denied_code)
@@ -49,7 +50,9 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: Broker)
     )
 
 
-def _unauthorized(ctx: RequestContext, broker: Broker, request: AddOffsetsToTxnRequest) -> ErrorCode:
+def access_error(
+    ctx: RequestContext, broker: Broker, request: AddOffsetsToTxnRequest | TxnOffsetCommitRequest
+) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

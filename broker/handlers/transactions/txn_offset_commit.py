@@ -14,12 +14,12 @@ from sluice.broker.handlers.replicated_response import ReplicationErrors, respon
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
-from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis import txn_offset_commit as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import NO_SEQUENCE
 
+from .add_offsets_to_txn import access_error
 from .verification import verify
 
 API = served("TxnOffsetCommit", "0-6")
@@ -28,14 +28,15 @@ _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
+_Result = api.TxnOffsetCommitResponsePartition
 
 
 def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Broker) -> Message | Outcome:
     requested = ((topic.name, topic.topic_id, topic.partitions) for topic in request.topics)
-    if denied := _denied(ctx, broker, request):
+    if denied := access_error(ctx, broker, request):
         ctx.error_code = denied
-        return _response(fail_partitions(ctx, requested, _result, denied))
-    topics, accepted = check_partitions(ctx, broker, requested, _result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+        return _response(fail_partitions(ctx, requested, _Result, denied))
+    topics, accepted = check_partitions(ctx, broker, requested, _Result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
     def respond(error: ErrorCode) -> Message | Outcome:
         new = ctx.array(
@@ -53,11 +54,9 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
             loads = code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.version < _LOADING_SINCE
             result.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE if loads else code
         committed = any(not result.error_code for _, _, result in accepted)
-        return (
-            respond_when_replicated(ctx, broker, [request.group_id], build_response)
-            if committed
-            else build_response({})
-        )
+        if not committed:
+            return build_response({})
+        return respond_when_replicated(ctx, broker, [request.group_id], build_response)
 
     def build_response(errors: ReplicationErrors) -> api.TxnOffsetCommitResponse:
         for _, _, result in accepted if errors else ():
@@ -93,25 +92,8 @@ def handle(ctx: RequestContext, request: api.TxnOffsetCommitRequest, broker: Bro
     )
 
 
-def _denied(ctx: RequestContext, broker: Broker, request: api.TxnOffsetCommitRequest) -> ErrorCode:
-    if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
-
-
-def _result(index: int, code: ErrorCode) -> api.TxnOffsetCommitResponsePartition:
-    return api.TxnOffsetCommitResponsePartition(partition_index=index, error_code=code)
-
-
-def _response(topics: Topics[api.TxnOffsetCommitResponsePartition]) -> api.TxnOffsetCommitResponse:
-    return api.TxnOffsetCommitResponse(
-        topics=[
-            api.TxnOffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results)
-            for name, topic_id, results in topics
-        ]
-    )
+def _response(topics: Topics[_Result]) -> api.TxnOffsetCommitResponse:
+    return api.TxnOffsetCommitResponse(topics=[api.TxnOffsetCommitResponseTopic(*topic) for topic in topics])
 
 
 def _commit(

@@ -54,9 +54,9 @@ def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Bro
         await_replication(broker.replicas, written, broker.config.integer("request.timeout.ms"), done)
 
     def respond(missing: Collection[Partition]) -> Message:
+        moved, late = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT
         not_replicated = {
-            TopicPartition(partition.topic.name, partition.index): _replication_error(ctx, broker, partition)
-            for partition in missing
+            TopicPartition(one.topic.name, one.index): late if broker.replicas.leads(one) else moved for one in missing
         }
         return _response(ctx, codes, not_replicated)
 
@@ -70,10 +70,6 @@ def _failed(ctx: RequestContext, request: api.WriteTxnMarkersRequest, code: Erro
         for name in _names(marker):
             of_producer[name] = code
     return _response(ctx, codes, {})
-
-
-def _replication_error(ctx: RequestContext, broker: Broker, partition: Partition) -> ErrorCode:
-    return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _names(marker: api.WritableTxnMarker) -> Iterator[TopicPartition]:

@@ -18,7 +18,6 @@ _MAX_ROUNDS = 16
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
     builder = _AssignmentBuilder(group)
-    builder.keep_assigned()
     builder.assign_unassigned()
     builder.balance()
     return builder.target()
@@ -35,9 +34,7 @@ class _AssignmentBuilder:
             topic: [None] * group.partition_counts[topic] for topic in self._subscribers
         }
         self._sizes = [0] * len(group.members)
-
-    def keep_assigned(self) -> None:
-        for number, member in enumerate(self._group.members.values()):
+        for number, member in enumerate(group.members.values()):
             for topic in member.subscribed:
                 for partition in member.assigned.get(topic, ()):
                     self._reassign(topic, partition, number)
@@ -127,19 +124,6 @@ class _ByLoad:
 
     The caller then moves a partition, or excludes a giver that has none.
     """
-
-    __slots__ = (
-        "_left_end",
-        "_left_level",
-        "_members",
-        "_next_left",
-        "_next_right",
-        "_right_end",
-        "_right_level",
-        "_right_start",
-        "_sizes",
-        "imbalance",
-    )
 
     def __init__(self, members: Sequence[int], sizes: Sequence[int]) -> None:
         self._members = sorted(members, key=lambda member: (sizes[member], member))

@@ -350,19 +350,17 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return max(votes, key=votes.__getitem__)
 
     def update_subscribed_topics(self) -> None:
-        self.subscribed_topics = self._compute_subscribed_topics()
-
-    @property
-    def _is_of_consumers(self) -> bool:
-        return self.protocol_type == PROTOCOL_TYPE
-
-    def _compute_subscribed_topics(self) -> frozenset[str] | None:
+        self.subscribed_topics = None
         if not self._is_of_consumers:
-            return None
+            return
         found: set[str] = set()
         for member in self.members.values():
             topics = subscribed_topics(member.metadata(self.protocol_name))
             if topics is None:
-                return None
+                return
             found.update(topics)
-        return frozenset(found)
+        self.subscribed_topics = frozenset(found)
+
+    @property
+    def _is_of_consumers(self) -> bool:
+        return self.protocol_type == PROTOCOL_TYPE

@@ -49,8 +49,6 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class ClassicProtocol:
-    __slots__ = ("_initial_delay_ms", "_max_size", "_responses", "_runtime")
-
     def __init__(self, runtime: GroupRuntime) -> None:
         config = runtime.host.config
         self._runtime = runtime

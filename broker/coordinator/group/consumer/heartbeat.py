@@ -12,7 +12,7 @@ Follows the consumer part of Kafka's GroupMetadataManager. A heartbeat is handle
 Steps 2 to 5 are in rebalance.py.
 """
 
-from typing import NamedTuple
+from collections.abc import Collection
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
@@ -55,11 +55,21 @@ class ConsumerProtocol:
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
-        sent = _sent(ctx, request)  # first: other requests are served meanwhile
-        return self._change_member(ctx, request, sent)
+        # First, because other requests are served meanwhile.
+        owned = request.topic_partitions
+        names: dict[str, None] = ctx.kept_mapping()
+        names.update((name, None) for name in request.subscribed_topic_names or ())
+        characters = sum(map(len, ctx.sliced(names)))
+        copied = None if owned is None else [(one.topic_id, list(one.partitions)) for one in owned]
+        return self._change_member(ctx, request, names, characters, copied)
 
     def _change_member(
-        self, ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest, sent: "_Sent"
+        self,
+        ctx: RequestContext,
+        request: api.ConsumerGroupHeartbeatRequest,
+        names: Collection[str],
+        characters: int,
+        owned: Owned,
     ) -> api.ConsumerGroupHeartbeatResponse | HeartbeatError:
         error = self._runtime.error(request.group_id)
         if error:
@@ -71,19 +81,20 @@ class ConsumerProtocol:
             return group
         member_id = request.member_id or self.rebalance.new_member_id()
         if not self.rebalance.has_room_for(group, member_id, request.instance_id):
-            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.size_error)
-        slot = find_slot(group, request, member_id, sent.owned)
+            message = f"The consumer group has reached its maximum capacity of {self.rebalance.max_size} members."
+            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+        slot = find_slot(group, request, member_id, owned)
         if isinstance(slot, HeartbeatError):
             return slot
-        if sent.characters > self._runtime.max_record_bytes(group.group_id):
+        if characters > self._runtime.max_record_bytes(group.group_id):
             return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         member = slot.member
-        updated = _updated(ctx, request, group, member, sent)
+        updated = _updated(ctx, request, group, member, names)
         invalid = regex_error(member, updated)
         if invalid is not None:
             return invalid
         records = self._add_group(group)
-        updated = self.rebalance.advance(group, slot, updated, sent.owned, records)
+        updated = self.rebalance.advance(group, slot, updated, owned, records)
         settings = self._runtime.group_configs(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._runtime.write_or_restore(group.group_id, records)
@@ -170,29 +181,12 @@ class ConsumerProtocol:
                 self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
 
 
-class _Sent(NamedTuple):
-    names: dict[str, None]
-    characters: int  # of the names
-    owned: Owned
-
-
-def _sent(ctx: RequestContext, request: api.ConsumerGroupHeartbeatRequest) -> _Sent:
-    owned = request.topic_partitions
-    names: dict[str, None] = ctx.kept_mapping()
-    names.update((name, None) for name in request.subscribed_topic_names or ())
-    return _Sent(
-        names,
-        sum(map(len, ctx.sliced(names))),
-        None if owned is None else [(one.topic_id, list(one.partitions)) for one in owned],
-    )
-
-
 def _updated(
     ctx: RequestContext,
     request: api.ConsumerGroupHeartbeatRequest,
     group: ConsumerGroup,
     member: ConsumerMember,
-    sent: _Sent,
+    names: Collection[str],
 ) -> ConsumerMember:
     regex = request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
@@ -203,7 +197,7 @@ def _updated(
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
         subscribed_topic_names=member.subscribed_topic_names
         if request.subscribed_topic_names is None
-        else shared_names(frozenset(sent.names), group.subscriptions()),
+        else shared_names(frozenset(names), group.subscriptions()),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,

@@ -12,7 +12,7 @@ Groups without members change their type under any policy.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
@@ -132,18 +132,14 @@ class Migration:
 
     # -- to a classic group --------------------------------------------------------------------------------------------
 
-    def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        remaining = _remaining(group, leaving)
-        all_classic = bool(remaining) and all(member.classic is not None for member in remaining)
-        return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size
+    def can_downgrade(self, members: Iterable[ConsumerMember], size: int) -> bool:
+        """Return whether these members all use the classic protocol, and a classic group may have this size."""
+        all_classic = all(member.classic is not None for member in members)
+        return all_classic and self._may_downgrade and size <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
         others = [member for member in group.members.values() if member.member_id != static.member_id]
-        all_classic = static.classic is None and all(member.classic is not None for member in others)
-        return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
-
-    def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        return self.downgrade(group, _remaining(group, leaving), [], group.group_epoch)
+        return static.classic is None and self.can_downgrade(others, len(group.members))
 
     def downgrade(
         self,
@@ -182,11 +178,6 @@ class Migration:
 
 
 _MALFORMED = "the embedded consumer protocol is malformed"
-
-
-def _remaining(group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> list[ConsumerMember]:
-    leaving_ids = {member.member_id for member in leaving}
-    return [member for member in group.members.values() if member.member_id not in leaving_ids]
 
 
 def _downgraded_member(member: ConsumerMember) -> ClassicMember:

@@ -35,11 +35,9 @@ class ConsumerRebalance:
         config = runtime.host.config
         self._runtime = runtime
         self._cluster = runtime.host.cluster
-        self._max_size = config.integer("group.consumer.max.size")
-        auth = runtime.host.auth
-        self._regexes = RegexSubscriptions(
-            self._cluster, auth, config.integer("group.consumer.regex.refresh.interval.ms")
-        )
+        self.max_size = config.integer("group.consumer.max.size")
+        refresh_interval_ms = config.integer("group.consumer.regex.refresh.interval.ms")
+        self._regexes = RegexSubscriptions(self._cluster, runtime.host.auth, refresh_interval_ms)
         self.assignors = config.names("group.consumer.assignors")
         self._migration = migration
 
@@ -51,11 +49,7 @@ class ConsumerRebalance:
         return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
-        return instance_id in group.static_members or member_id in group.members or len(group.members) < self._max_size
-
-    @property
-    def size_error(self) -> str:
-        return f"The consumer group has reached its maximum capacity of {self._max_size} members."
+        return instance_id in group.static_members or member_id in group.members or len(group.members) < self.max_size
 
     # -- from a request to an assignment -------------------------------------------------------------------------------
 
@@ -165,8 +159,10 @@ class ConsumerRebalance:
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
         if not members:
             return ErrorCode.NONE
-        if self._migration.can_downgrade_without(group, members):
-            return self._migration.downgrade_without(group, members)
+        leaving = {member.member_id for member in members}
+        remaining = [member for member in group.members.values() if member.member_id not in leaving]
+        if remaining and self._migration.can_downgrade(remaining, len(remaining)):
+            return self._migration.downgrade(group, remaining, [], group.group_epoch)
         records: list[KeyValue] = []
         for member in members:
             records += group.member_tombstones(member.member_id)

@@ -30,8 +30,6 @@ class RegexChange(NamedTuple):
 
 
 class RegexSubscriptions:
-    __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
-
     def __init__(self, cluster: Cluster, auth: Authorizer, refresh_interval_ms: int) -> None:
         self._auth = auth
         self._cluster = cluster

@@ -38,8 +38,6 @@ class _Candidate(NamedTuple):
 
 
 class _Process:
-    __slots__ = ("counts", "tasks")
-
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.tasks: set[Task] = set()
@@ -53,8 +51,6 @@ class _Process:
 
 
 class _Quota:
-    __slots__ = ("_members", "_tasks", "per_member")
-
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
         self._members = members
