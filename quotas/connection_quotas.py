@@ -12,12 +12,7 @@ Follows `ConnectionQuotas` of Kafka's SocketServer:
 from collections.abc import Iterable, Mapping
 
 from .entity import DEFAULT, Default
-from .manager import (
-    INACTIVE_SENSOR_EXPIRATION_MS,
-    METRICS_NUM_SAMPLES,
-    METRICS_SAMPLE_WINDOW_MS,
-    QuotaConfig,
-)
+from .manager import INACTIVE_SENSOR_EXPIRATION_MS, METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS, QuotaConfig
 from .sensor import Sensor
 from .stats import Avg
 from .store import Address

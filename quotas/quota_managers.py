@@ -13,13 +13,7 @@ from .manager import ClientQuotaManager, QuotaConfig
 from .mutation_quota import ControllerMutationQuotaManager
 from .request_quota import ClientRequestQuotaManager
 from .sensor import Rate
-from .store import (
-    CONSUMER_BYTE_RATE,
-    CONTROLLER_MUTATION_RATE,
-    PRODUCER_BYTE_RATE,
-    REQUEST_PERCENTAGE,
-    QuotaStores,
-)
+from .store import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, QuotaStores
 
 
 class QuotaManagers:

@@ -27,11 +27,7 @@ Handle = Callable[[RequestContext, Route, Message], Message | Outcome]
 
 class LargeRequests:
     def __init__(
-        self,
-        broker: Broker,
-        cache: ResponseCache,
-        handle: Handle,
-        send: Callable[[RequestContext, Parts, int], None],
+        self, broker: Broker, cache: ResponseCache, handle: Handle, send: Callable[[RequestContext, Parts, int], None]
     ) -> None:
         self._long_requests = broker.cluster.runtime.long_requests
         self._throttler = broker.throttler

@@ -27,9 +27,7 @@ _MEMBER = ("member_id", "group_instance_id")
 _COMMIT = (*_MEMBER, "generation_id_or_member_epoch")
 _JOIN = (*_MEMBER, "session_timeout_ms", "rebalance_timeout_ms", "protocol_type", "reason")
 _FETCH = ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "replica_id")
-_CONSUMER_GROUP = (
-    *("member_id", "member_epoch", "instance_id", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_regex"),
-)
+_CONSUMER_GROUP = ("member_id", "member_epoch", "instance_id", "rebalance_timeout_ms", "server_assignor")
 _read_fetch, _read_consumer_group, _read_join = attrgetter(*_FETCH), attrgetter(*_CONSUMER_GROUP), attrgetter(*_JOIN)
 
 
@@ -80,7 +78,8 @@ def _find_coordinator(request: "FindCoordinatorRequest") -> Sent:
 
 def _consumer_group_heartbeat(request: "ConsumerGroupHeartbeatRequest") -> Sent:
     names = request.subscribed_topic_names
-    return (*_read_consumer_group(request), None if names is None else first_items(names))
+    items = None if names is None else first_items(names)
+    return (*_read_consumer_group(request), request.subscribed_topic_regex, items)
 
 
 def _plain(*names: str) -> SentFields:
@@ -100,7 +99,7 @@ SENT: dict[int, SentFields] = {
     ApiKey.OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
     ApiKey.TXN_OFFSET_COMMIT: SentFields((*_MEMBER, "generation_id"), attrgetter(*_COMMIT)),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: SentFields(
-        (*_CONSUMER_GROUP, "subscribed_topic_names"), _consumer_group_heartbeat
+        (*_CONSUMER_GROUP, "subscribed_topic_regex", "subscribed_topic_names"), _consumer_group_heartbeat
     ),
     ApiKey.INIT_PRODUCER_ID: _plain("transaction_timeout_ms", "producer_id", "producer_epoch"),
     ApiKey.END_TXN: _plain("producer_id", "producer_epoch", "committed"),

@@ -99,12 +99,7 @@ class PartitionLog:
     # Appending
 
     def append(
-        self,
-        data: memoryview,
-        now_ms: int,
-        leader_epoch: int,
-        origin: int = CLIENT,
-        transaction_version: int = 0,
+        self, data: memoryview, now_ms: int, leader_epoch: int, origin: int = CLIENT, transaction_version: int = 0
     ) -> AppendResult:
         """Append one batch, or return an error without changes. The high watermark does not move.
 

@@ -41,11 +41,7 @@ class Node:
 
 class MetadataCache:
     def __init__(
-        self,
-        topics: dict[str, Topic],
-        topics_by_id: dict[bytes, Topic],
-        fenced: set[int],
-        brokers: Mapping[int, Node],
+        self, topics: dict[str, Topic], topics_by_id: dict[bytes, Topic], fenced: set[int], brokers: Mapping[int, Node]
     ) -> None:
         self.topics = topics
         self.topics_by_id = topics_by_id

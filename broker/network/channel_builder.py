@@ -27,11 +27,7 @@ _RULES = "ssl.principal.mapping.rules"
 
 class ChannelBuilder:
     def __init__(
-        self,
-        broker: Broker,
-        exchange: Exchange,
-        listener: str,
-        call_soon: Callable[[Callable[[], None]], object],
+        self, broker: Broker, exchange: Exchange, listener: str, call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
         """Create the TLS context and SASL mechanisms. Raises ConfigError.
 

@@ -14,10 +14,7 @@ class _DelayedAppend(DelayedOperation):
     __slots__ = ("_done", "_waiting")
 
     def __init__(
-        self,
-        required: Mapping[Partition, int],
-        timeout_ms: float,
-        done: Callable[[Collection[Partition]], None],
+        self, required: Mapping[Partition, int], timeout_ms: float, done: Callable[[Collection[Partition]], None]
     ) -> None:
         super().__init__(timeout_ms)
         self._waiting = {partition: (offset, partition.leader_epoch) for partition, offset in required.items()}

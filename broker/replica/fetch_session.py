@@ -116,16 +116,7 @@ class PartitionRead(Struct, gc=False):
 
 
 class FetchSession:
-    __slots__ = (
-        "counted",
-        "created_ms",
-        "epoch",
-        "id",
-        "last_used_ms",
-        "partitions",
-        "privileged",
-        "uses_topic_ids",
-    )
+    __slots__ = ("counted", "created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(
         self, session_id: int, reads: Iterable[PartitionRead], now_ms: int, privileged: bool, by_id: bool

@@ -143,9 +143,7 @@ class RequestContext:
     )
 
     def __init__(
-        self,
-        session: Session,
-        resume: "Callable[[RequestContext, Callable[[], Message | Outcome], bool], None]",
+        self, session: Session, resume: "Callable[[RequestContext, Callable[[], Message | Outcome], bool], None]"
     ) -> None:
         self.session = session
         self._resume = resume

@@ -43,12 +43,7 @@ def open_metadata(
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
     truncates = first.config.boolean(TRUNCATE_DAMAGED)
     metadata_log = open_metadata_log(
-        log_dir,
-        first.node_id,
-        features,
-        first.clock.wall_ms,
-        make_room=make_room,
-        truncate_damaged=truncates,
+        log_dir, first.node_id, features, first.clock.wall_ms, make_room=make_room, truncate_damaged=truncates
     )
     metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.runtime.scheduler.schedule_once, 0))
     registrations = [

@@ -26,10 +26,7 @@ class InitializeShareGroupStateRequest(Message):
 
 class PartitionResult(Message):
     partition: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[
-        int16,
-        V(errors="any share_coordinator FENCED_STATE_EPOCH"),
-    ] = 0
+    error_code: Annotated[int16, V(errors="any share_coordinator FENCED_STATE_EPOCH")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 

@@ -75,13 +75,7 @@ class _Reader:
     """Emits the reads of one function. Pending fields are not read yet, and start at `pos`."""
 
     def __init__(
-        self,
-        source: Source,
-        version: int,
-        flexible: bool,
-        tagged: list[tuple[str, Field]],
-        *,
-        sliced: bool = False,
+        self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]], *, sliced: bool = False
     ) -> None:
         self._source = source
         self._version = version

@@ -64,13 +64,7 @@ class _Writer:
     """Emits the writes of one function. `flush` appends pending fields and pieces."""
 
     def __init__(
-        self,
-        source: Source,
-        version: int,
-        flexible: bool,
-        tagged: list[tuple[str, Field]],
-        *,
-        sliced: bool = False,
+        self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]], *, sliced: bool = False
     ) -> None:
         self._source = source
         self._version = version

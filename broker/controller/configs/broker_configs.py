@@ -16,12 +16,7 @@ from sluice.config.group_ranges import group_problem
 from sluice.config.invalid_value import invalid_value
 from sluice.config.kafka_properties import KAFKA_PROPERTIES, PER_BROKER, base_name, row_of_any
 from sluice.config.property_table import PROPERTIES
-from sluice.config.setting import (
-    DYNAMIC_DEFAULT_BROKER_CONFIG,
-    UNKNOWN_TYPE,
-    Setting,
-    Synonym,
-)
+from sluice.config.setting import DYNAMIC_DEFAULT_BROKER_CONFIG, UNKNOWN_TYPE, Setting, Synonym
 from sluice.config.value_types import INT_MAX, size, split_list
 from sluice.errors import ConfigError
 from sluice.protocol.errors import ErrorCode

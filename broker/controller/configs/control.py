@@ -50,13 +50,7 @@ class ConfigurationControl:
         return kind in KINDS and has_resource(self._config.text("sluice.kafka.release"), KINDS[kind])
 
     def alter(
-        self,
-        kind: int,
-        name: str,
-        changes: Mapping[str, Change],
-        *,
-        validate_only: bool,
-        sliced: Sliced = at_once,
+        self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool, sliced: Sliced = at_once
     ) -> ApiError | None:
         if not self.is_served(kind):
             return _unknown_type(kind)

@@ -86,10 +86,7 @@ class CoordinatorLog:
 
 
 def batch_of(
-    records: Iterable[KeyValue],
-    now_ms: int,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
+    records: Iterable[KeyValue], now_ms: int, producer_id: int = NO_PRODUCER_ID, producer_epoch: int = NO_PRODUCER_EPOCH
 ) -> bytes:
     transactional = producer_id != NO_PRODUCER_ID
     return build_batch(

@@ -13,11 +13,7 @@ class GroupTimer(DelayedOperation):
     __slots__ = ("_action", "_actions")
 
     def __init__(
-        self,
-        purgatory: DelayedOperationPurgatory,
-        actions: ActionQueue,
-        delay_ms: float,
-        action: Callable[[], object],
+        self, purgatory: DelayedOperationPurgatory, actions: ActionQueue, delay_ms: float, action: Callable[[], object]
     ) -> None:
         super().__init__(delay_ms)
         self._action = action

@@ -122,8 +122,7 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
     """Reports no brokers and no topics in Metadata, always or for a time after a broker's start."""
 
     after_start: Annotated[
-        Duration | None,
-        msgspec.Meta(description="time after the start of the broker that responds; default: always"),
+        Duration | None, msgspec.Meta(description="time after the start of the broker that responds; default: always")
     ] = None
 
     def check(self, match: Match) -> None:

@@ -6,12 +6,7 @@ Follows FeatureControlManager.updateFeatures: one error fails the whole request.
 from collections.abc import Mapping
 
 from sluice.broker.broker import Broker
-from sluice.broker.metadata.features import (
-    KRAFT_VERSION,
-    METADATA_VERSION,
-    changes_records,
-    is_metadata_version_enough,
-)
+from sluice.broker.metadata.features import KRAFT_VERSION, METADATA_VERSION, changes_records, is_metadata_version_enough
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.failed import failed
 from sluice.broker.requests.served_api import served

@@ -54,9 +54,7 @@ def _describe(
         found = [_setting(request, kind, setting) for setting in settings]
     keys = frozenset(resource.configuration_keys or ())
     return api.DescribeConfigsResult(
-        resource_type=kind,
-        resource_name=name,
-        configs=[one for one in found if not keys or one.name in keys],
+        resource_type=kind, resource_name=name, configs=[one for one in found if not keys or one.name in keys]
     )
 
 

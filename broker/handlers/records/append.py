@@ -39,11 +39,7 @@ _Moved = dict[Partition, PartitionProduceResponse]  # partitions that this broke
 
 
 def append(
-    ctx: RequestContext,
-    broker: Broker,
-    request: ProduceRequest,
-    errors: PartitionErrors,
-    denied: Collection[str],
+    ctx: RequestContext, broker: Broker, request: ProduceRequest, errors: PartitionErrors, denied: Collection[str]
 ) -> Message | Outcome:
     """Append the records, but for `denied` topics and partitions with `errors`; with acks=all, wait for replicas."""
     return _Append(ctx, broker, request, errors, denied).begin()

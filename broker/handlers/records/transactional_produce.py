@@ -14,11 +14,7 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header

@@ -29,8 +29,7 @@ def handle(ctx: RequestContext, request: SaslAuthenticateRequest, broker: Broker
     except SaslError as error:
         ctx.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
         response = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-            error_message=sasl.client_message(error)[:_LONGEST_MESSAGE],
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.client_message(error)[:_LONGEST_MESSAGE]
         )
         return refuse(ctx, sasl, broker.scheduler, response, error.reason)
     return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=sasl.session_lifetime_ms)

@@ -104,10 +104,7 @@ def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: Describ
             topic_name=topic.topic_name,
             partitions=[
                 api.DescribeShareGroupOffsetsResponsePartition(
-                    partition_index=index,
-                    start_offset=_NO_OFFSET,
-                    error_code=_DENIED,
-                    error_message=_DENIED.message,
+                    partition_index=index, start_offset=_NO_OFFSET, error_code=_DENIED, error_message=_DENIED.message
                 )
                 for index in topic.partitions
             ],

@@ -20,10 +20,7 @@ _REPORTED_ERRORS = 3
 
 
 def create_internal_topics(
-    ctx: RequestContext,
-    broker: Broker,
-    missing: Mapping[str, TopicInfo],
-    response: StreamsGroupHeartbeatResponse,
+    ctx: RequestContext, broker: Broker, missing: Mapping[str, TopicInfo], response: StreamsGroupHeartbeatResponse
 ) -> None:
     denied = _denied(ctx, broker, missing)
     if denied:

@@ -136,8 +136,7 @@ def _topic_results(
         ctx.error_code = ctx.error_code or codes
         return [
             api.AddPartitionsToTxnTopicResult(
-                topic.name,
-                [api.AddPartitionsToTxnPartitionResult(index, codes) for index in topic.partitions],
+                topic.name, [api.AddPartitionsToTxnPartitionResult(index, codes) for index in topic.partitions]
             )
             for topic in topics
         ]

@@ -35,12 +35,7 @@ _LARGEST_OFFSET_RANGE = 2**31 - 1  # in one segment, where relative offsets have
 
 class LogCleaning:
     def __init__(
-        self,
-        log: PartitionLog,
-        first_dirty_offset: int,
-        first_uncleanable_offset: int,
-        now_ms: int,
-        most_keys: int,
+        self, log: PartitionLog, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int, most_keys: int
     ) -> None:
         self._log = log
         self._now_ms = now_ms

@@ -60,11 +60,7 @@ class LogCleaner:
     def _begin(self, chosen: LogToClean, now_ms: int) -> None:
         self._log = chosen.log
         self._cleaning = LogCleaning(
-            chosen.log,
-            chosen.first_dirty_offset,
-            chosen.first_uncleanable_offset,
-            now_ms,
-            self._most_keys(),
+            chosen.log, chosen.first_dirty_offset, chosen.first_uncleanable_offset, now_ms, self._most_keys()
         )
         self._steps = self._cleaning.steps()
 

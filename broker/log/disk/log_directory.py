@@ -47,13 +47,7 @@ from .open_files import OpenFiles
 from .partition_directory import PartitionDirectory
 from .recovery import Checkpoint, restore_log
 from .reserve import Reserve
-from .text_files import (
-    UnreadableFileError,
-    read_checkpoint,
-    read_offsets,
-    write_atomically,
-    write_offsets,
-)
+from .text_files import UnreadableFileError, read_checkpoint, read_offsets, write_atomically, write_offsets
 
 log = logging.getLogger("sluice.broker")
 

@@ -54,12 +54,7 @@ class ConsumerRebalance:
     # -- from a request to an assignment -------------------------------------------------------------------------------
 
     def advance(
-        self,
-        group: ConsumerGroup,
-        slot: _Slot,
-        updated: ConsumerMember,
-        owned: Owned,
-        records: list[KeyValue],
+        self, group: ConsumerGroup, slot: _Slot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
     ) -> ConsumerMember:
         subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()

@@ -53,9 +53,7 @@ def _next_assignment(member: StreamsMember, revoking_epoch: int, goal: Goal, own
         standby = has.standby & (target.standby | target.active) | free.standby & (has.active.keys() | has.warmup)
         warmup = has.warmup & (target.warmup | target.active) | free.warmup & has.standby
         return member.at_epoch(revoking_epoch)._replace(
-            state=MemberState.UNREVOKED_TASKS,
-            assigned=AssignedTasks(active, standby, warmup),
-            pending_revocation=lost,
+            state=MemberState.UNREVOKED_TASKS, assigned=AssignedTasks(active, standby, warmup), pending_revocation=lost
         )
     assigned = AssignedTasks(
         active | dict.fromkeys(sorted(free.active), goal.epoch),

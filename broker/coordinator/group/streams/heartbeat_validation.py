@@ -35,10 +35,7 @@ def request_error(request: api.StreamsGroupHeartbeatRequest) -> HeartbeatError |
     by_role = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}
     some, all_ = any(tasks is not None for tasks in by_role.values()), None not in by_role.values()
     blank = blank_field(
-        MemberId=request.member_id,
-        GroupId=request.group_id,
-        InstanceId=request.instance_id,
-        RackId=request.rack_id,
+        MemberId=request.member_id, GroupId=request.group_id, InstanceId=request.instance_id, RackId=request.rack_id
     )
     problems = (
         (_has_regex(topology), "Regular expressions for source topics are not supported yet."),

@@ -76,10 +76,7 @@ def assign(
 
 class _Assignment:
     def __init__(
-        self,
-        members: Mapping[str, MemberSpec],
-        subtopologies: Mapping[str, SubtopologySpec],
-        standby_replicas: int,
+        self, members: Mapping[str, MemberSpec], subtopologies: Mapping[str, SubtopologySpec], standby_replicas: int
     ) -> None:
         self._replicas = standby_replicas
         self._active = [
