@@ -149,7 +149,7 @@ class Operation(NamedTuple):
             _check_sender(request, body)
             document = _document(body)
         answer = await self.act(context, self._texts(request), document)
-        return answer if isinstance(answer, Response) else json_response(answer)
+        return answer if isinstance(answer, Response) else Response(msgspec.json.encode(answer), media_type=JSON)
 
     def _texts(self, request: Request) -> dict[str, str | list[str]]:
         # The last value counts unless the parameter is a list.
@@ -170,10 +170,6 @@ class AdminExtension(NamedTuple):
 
     operations: Sequence[Operation]
     routes: Sequence[BaseRoute]
-
-
-def json_response(answer: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(answer), status, media_type=JSON)
 
 
 def problem(status: int, error: str, path: str = "", headers: Mapping[str, str] | None = None) -> Response:

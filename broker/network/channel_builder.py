@@ -1,7 +1,4 @@
-"""The security layers of a listener: TLS, SASL, or both.
-
-Follows SslChannelBuilder and SaslChannelBuilder.
-"""
+"""The security layers of a listener: TLS, SASL, or both. Follows SslChannelBuilder and SaslChannelBuilder."""
 
 import logging
 import ssl
@@ -29,10 +26,7 @@ class ChannelBuilder:
     def __init__(
         self, broker: Broker, exchange: Exchange, listener: str, call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
-        """Create the TLS context and SASL mechanisms. Raises ConfigError.
-
-        `call_soon` is that of the event loop.
-        """
+        """Create the TLS context and SASL mechanisms. Raises ConfigError. `call_soon` is that of the event loop."""
         self.name = listener
         self.authentications = AuthenticationCounts()
         self._broker = broker

@@ -22,7 +22,4 @@ class DelayedRequest(DelayedOperation):
 
     @abstractmethod
     def _respond(self) -> Message | Outcome:
-        """Return the response, or park the request again.
-
-        Not called if the client has left.
-        """
+        """Return the response, or park the request again. Not called if the client has left."""

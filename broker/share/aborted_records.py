@@ -8,26 +8,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.build import ABORT
-from sluice.protocol.records.record import iter_records
+from sluice.protocol.records.record import control_type
 
 from .delivery import Acquired, FetchedBatch
 
 
 def fetched_batches(parts: Iterable[memoryview]) -> list[FetchedBatch]:
-    found = []
-    for part in parts:
-        for position, header in iter_batches(part):
-            found.append(
-                FetchedBatch(
-                    header.base_offset,
-                    header.last_offset,
-                    header.producer_id,
-                    header.is_transactional,
-                    header.is_control,
-                    part[position : position + header.size_in_bytes],
-                )
-            )
-    return found
+    return [
+        FetchedBatch(
+            header.base_offset,
+            header.last_offset,
+            header.producer_id,
+            header.is_transactional,
+            header.is_control,
+            part[position : position + header.size_in_bytes],
+        )
+        for part in parts
+        for position, header in iter_batches(part)
+    ]
 
 
 def aborted_batches(
@@ -41,7 +39,7 @@ def aborted_batches(
         while starts and starts[-1].first_offset <= batch.last_offset:
             producers.add(starts.pop().producer_id)
         if batch.is_control:
-            if _aborts(batch.data):
+            if control_type(batch.data) == ABORT:
                 producers.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in producers:
             yield batch.base_offset, batch.last_offset
@@ -62,9 +60,3 @@ def without(acquired: Iterable[Acquired], removed: Sequence[tuple[int, int]]) ->
         if first <= one.last_offset:
             kept.append(one._replace(first_offset=first))
     return kept
-
-
-def _aborts(control: memoryview) -> bool:
-    # The key is a version and a type.
-    marker = next(iter_records(bytes(control)), None)
-    return marker is not None and marker.key is not None and int.from_bytes(marker.key[2:4]) == ABORT

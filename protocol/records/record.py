@@ -70,6 +70,12 @@ def iter_records(
     return read_stream(bytes(section), failure, header, most_record_bytes)
 
 
+def control_type(batch: Bytes) -> int | None:
+    """Return the type of a control batch; None if it has no marker."""
+    marker = next(iter_records(batch), None)
+    return None if marker is None or marker.key is None else int.from_bytes(marker.key[2:4], signed=True)
+
+
 def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
     position, end = 0, len(section)
     for left in reversed(range(header.record_count)):

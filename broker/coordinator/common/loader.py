@@ -16,7 +16,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.records.batch import BatchHeader, iter_batches
 from sluice.protocol.records.build import COMMIT
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.record import iter_records
+from sluice.protocol.records.record import control_type, iter_records
 
 _logger = logging.getLogger("sluice.broker")
 
@@ -65,7 +65,7 @@ class CompactedState:
 
     def _end_transaction(self, header: BatchHeader, batch: bytes) -> None:
         pending = self.pending.pop(header.producer_id, {})
-        if not _commits(batch):
+        if control_type(batch) != COMMIT:
             return
         for key, stored in pending.items():
             current = self.values.get(key)
@@ -132,8 +132,3 @@ def read_batches(log: PartitionLog) -> Iterator[bytes]:
         if found.next_offset <= offset:
             return
         offset = found.next_offset
-
-
-def _commits(batch: bytes) -> bool:
-    marker = next(iter_records(batch))
-    return marker.key is not None and int.from_bytes(marker.key[2:4]) == COMMIT

@@ -1,7 +1,4 @@
-"""SyncGroup, key 14, versions 0-5.
-
-Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
-"""
+"""SyncGroup, key 14, versions 0-5. Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup."""
 
 from sluice.broker.broker import Broker
 from sluice.broker.handlers.replicated_response import respond_after_change

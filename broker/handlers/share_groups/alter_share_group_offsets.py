@@ -1,7 +1,4 @@
-"""AlterShareGroupOffsets, key 91, version 0 (KIP-932).
-
-Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
-"""
+"""AlterShareGroupOffsets, key 91, version 0 (KIP-932). Follows KafkaApis.handleAlterShareGroupOffsetsRequest."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial

@@ -1,7 +1,4 @@
-"""DeleteShareGroupOffsets, key 92, version 0 (KIP-932).
-
-Follows KafkaApis.handleDeleteShareGroupOffsetsRequest.
-"""
+"""DeleteShareGroupOffsets, key 92, version 0 (KIP-932). Follows KafkaApis.handleDeleteShareGroupOffsetsRequest."""
 
 from functools import partial
 

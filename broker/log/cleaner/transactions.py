@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator
 from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.protocol.records.batch import BatchHeader
 from sluice.protocol.records.build import ABORT, COMMIT
-from sluice.protocol.records.record import iter_records
-
-_NO_CONTROL_TYPE = -1
+from sluice.protocol.records.record import control_type
 
 
 class CleanedTransactions:
@@ -43,13 +41,12 @@ class CleanedTransactions:
     def _end(self, header: BatchHeader, batch: memoryview) -> bool:
         if header.record_count == 0:
             return True  # the rest of a marker, kept for the producer's epoch
-        control_type = _control_type(batch)
-        producer_id = header.producer_id
-        if control_type == COMMIT:
+        kind, producer_id = control_type(batch), header.producer_id
+        if kind == COMMIT:
             had_records = producer_id in self._ongoing_committed
             self._ongoing_committed.discard(producer_id)
             return not had_records
-        if control_type != ABORT:
+        if kind != ABORT:
             return False
         aborted = self._ongoing_aborted.pop(producer_id, None)
         if producer_id not in self._seen:
@@ -58,8 +55,3 @@ class CleanedTransactions:
         if aborted is not None:
             self.kept.append(aborted)
         return False
-
-
-def _control_type(batch: memoryview) -> int:
-    key = next(iter_records(batch)).key
-    return _NO_CONTROL_TYPE if key is None else int.from_bytes(key[2:4], "big", signed=True)

@@ -16,13 +16,13 @@ fails because the members have no common protocol is not parked, so the member's
 does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import partial
 from uuid import UUID
 
 from sluice.broker.coordinator.group.group import SHARE, UNKNOWN_MEMBER_ID
-from sluice.broker.coordinator.group.parked_responses import ParkedResponses
 from sluice.broker.coordinator.group.runtime import GroupRuntime
+from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -461,6 +461,48 @@ class ClassicProtocol:
         ctx, member.awaiting_sync = member.awaiting_sync, None
         if ctx is not None:
             self._responses.add(ctx, response)
+
+
+class ParkedResponses:
+    """Responses that are sent at the end of the event-loop iteration.
+
+    A response lets its connection continue at once; the next request could find a half-changed group.
+    """
+
+    def __init__(self, runtime: GroupRuntime) -> None:
+        self._runtime = runtime
+        self._actions = runtime.host.actions
+        self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
+
+    def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
+        self._ready.append((ctx, response))
+        self._actions.defer(self, self)
+
+    def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
+        log = self._runtime.log.partition_of(group_id).log
+        if log.high_watermark >= log.log_end_offset:
+            self.add(ctx, response)
+        else:
+            self._runtime.await_replication(group_id, partial(self._replicated, ctx, group_id, response))
+
+    def _replicated(
+        self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
+    ) -> None:
+        self.add(ctx, SyncGroupResponse(error_code=self._runtime.lost_error(group_id)) if lost else response)
+        self._actions.complete()
+
+    def check_and_complete(self, key: Hashable) -> int:
+        ready, self._ready = self._ready, []
+        for ctx, response in ready:
+            self._send(ctx, response)
+        return len(ready)
+
+    def _send(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
+        def finish() -> JoinGroupResponse | SyncGroupResponse:
+            ctx.error_code = response.error_code
+            return response
+
+        ctx.resume(finish)
 
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:

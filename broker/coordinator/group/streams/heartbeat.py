@@ -34,7 +34,6 @@ from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRe
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredTopology
-from .endpoints import partitions_by_endpoint
 from .group import StreamsGroup, TaskOffsets, task_ids
 from .heartbeat_validation import (
     distinct_tasks,
@@ -226,8 +225,7 @@ class StreamsProtocol:
             group.endpoint_epoch += 1
         response.endpoint_information_epoch = group.endpoint_epoch
         if request.endpoint_information_epoch != group.endpoint_epoch:
-            entries = partitions_by_endpoint(group, self._rebalance.partition_count)
-            response.partitions_by_user_endpoint = entries
+            response.partitions_by_user_endpoint = self._rebalance.partitions_by_endpoint(group)
         return response
 
     # -- leaving -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Follows the Streams part of Kafka's GroupMetadataManager (maybeUpdateStreamsTarg
 streamsGroupFenceMember) and TargetAssignmentBuilder. group.py explains the epochs.
 """
 
+from collections.abc import Collection
 from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
@@ -11,12 +12,13 @@ from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.coordinator.group.metadata_hash import metadata_hash
 from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
+from sluice.protocol.apis import streams_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredTopology, configure
 from .current_assignment import Goal, reconcile
 from .group import StreamsGroup, topology_record
-from .member import MemberState, StreamsMember, Tasks
+from .member import MemberState, StreamsMember, Task, Tasks, by_subtopology
 from .sticky_assignor import MemberSpec, SubtopologySpec, assign
 from .topology import InvalidTopologyError, Topology
 
@@ -127,6 +129,32 @@ class StreamsRebalance:
         else:
             group.cancel_timer(TimerKind.REVOKE, reconciled.member_id)
         return reconciled
+
+    def partitions_by_endpoint(self, group: StreamsGroup) -> list[api.EndpointToPartitions]:
+        """Return the partitions at each endpoint, for interactive queries (Kafka's EndpointToPartitionsManager)."""
+        return [
+            api.EndpointToPartitions(
+                user_endpoint=api.Endpoint(host=member.user_endpoint.host, port=member.user_endpoint.port),
+                active_partitions=self._inputs(group, member.assigned.active),
+                standby_partitions=self._inputs(group, member.assigned.standby | member.assigned.warmup),
+            )
+            for member in group.members.values()
+            if member.user_endpoint is not None and group.configured is not None
+        ]
+
+    def _inputs(self, group: StreamsGroup, tasks: Collection[Task]) -> list[api.TopicPartition]:
+        assert group.configured is not None
+        subtopologies = group.configured.subtopologies
+        # A topic may have fewer partitions than its sub-topology has tasks.
+        partitions = [
+            api.TopicPartition(
+                topic=topic, partitions=[index for index in indexes if index < (self.partition_count(topic) or 0)]
+            )
+            for subtopology_id, indexes in by_subtopology(tasks).items()
+            if subtopology_id in subtopologies
+            for topic in sorted(subtopologies[subtopology_id].inputs)
+        ]
+        return [one for one in partitions if one.partitions]
 
     # -- removal -------------------------------------------------------------------------------------------------------
 
