@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, NamedTuple
 
+from msgspec import Struct
+
 Segments = Sequence["bytes | memoryview"]
 
 LAST_VERSION = 0x7FFF  # int16 on the wire, so "3+" ends here
@@ -24,15 +26,12 @@ GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 CONTROLLER = "controller"  # `V.address` of a controller's host or port
 
 
-class Type:
+class Type(Struct, eq=False):
     """A primitive wire type. `code` is its struct format, None for types of variable length."""
 
-    __slots__ = ("code", "name", "size")
-
-    def __init__(self, name: str, code: str | None = None, size: int = 0) -> None:
-        self.name = name
-        self.code = code
-        self.size = size  # bytes; only for fixed-size types
+    name: str
+    code: str | None = None
+    size: int = 0  # bytes; only for fixed-size types
 
     def __or__(self, _: None) -> "Type":
         return self  # `V.null` has the versions that allow null

@@ -71,7 +71,7 @@ class QuotaRules(Protocol):
         """Return a readable reason for a client's bucket."""
 
 
-class QuotaTable:
+class QuotaTable(Struct, eq=False):
     """The configured quotas of one kind, as `QuotaRules`.
 
     There are three levels: client id, user, and both. If quotas are set at only one level, that level defines the
@@ -84,16 +84,12 @@ class QuotaTable:
         bob, app-1      bucket (bob, None)       limit 20, shared by all of bob's client ids
     """
 
-    __slots__ = ("_empty_client_id", "_quotas", "_quotas_per_level")
-
     is_fixed = True
 
-    def __init__(self, empty_client_id: EmptyClientId) -> None:
-        self._empty_client_id = empty_client_id
-        self._quotas: dict[QuotaEntity, float] = {}
-        self._quotas_per_level: dict[
-            tuple[bool, bool], int
-        ] = {}  # (has a user, has a client id) -> number of quotas, above 0
+    _empty_client_id: EmptyClientId
+    _quotas: dict[QuotaEntity, float] = {}
+    # (has a user, has a client id) -> number of quotas, above 0
+    _quotas_per_level: dict[tuple[bool, bool], int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._quotas)

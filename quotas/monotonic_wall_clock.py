@@ -4,17 +4,15 @@ Kafka's arithmetic uses the wall clock unchanged. If it steps back by an hour, t
 traffic, and a token bucket loses an hour's refill.
 """
 
+from msgspec import Struct
 
-class MonotonicWallClock:
+
+class MonotonicWallClock(Struct, eq=False):
     """A clock that adds to wall-clock readings the time by which they stepped back."""
 
-    __slots__ = ("_latest_ms", "_set_back_ms", "_tolerated_ms")
-
-    def __init__(self, window_ms: int) -> None:
-        # Readings of one event-loop iteration may be out of order; less than a window is harmless.
-        self._tolerated_ms = window_ms
-        self._latest_ms = 0
-        self._set_back_ms = 0
+    window_ms: int  # readings of one event-loop iteration may be out of order; less than a window is harmless
+    _latest_ms: int = 0
+    _set_back_ms: int = 0
 
     def peek(self, wall_ms: int) -> int:
         """Return the time for quotas when the clock reads `wall_ms`, without recording the reading."""
@@ -23,7 +21,7 @@ class MonotonicWallClock:
     def at(self, wall_ms: int) -> int:
         if wall_ms >= self._latest_ms:
             self._latest_ms = wall_ms
-        elif wall_ms < self._latest_ms - self._tolerated_ms:
+        elif wall_ms < self._latest_ms - self.window_ms:
             self._set_back_ms += self._latest_ms - wall_ms
             self._latest_ms = wall_ms
         return wall_ms + self._set_back_ms

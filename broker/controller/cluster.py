@@ -283,9 +283,10 @@ class Cluster(ClusterState):
         settings = log_settings(topic.config, self.config)
         for index, state in enumerate(partitions, len(topic.partitions)):
             log = new_log(f"{topic.name}-{index}", settings, topic.topic_id)
-            partition = Partition(topic, index, log, state)
+            log.begin_epoch(state.leader_epoch)
             log.has_followers = False
-            topic.partitions.append(partition)
+            traffic, offset = topic.traffic_on(state.leader), log.high_watermark
+            topic.partitions.append(Partition(topic, index, log, *state, traffic, offset, offset))
         self.metadata_generation += 1
 
     def _internal_replicas(self, prefix: str) -> int:

@@ -12,6 +12,7 @@ gets a copy with an `IsolatedLog`: the committed records, then its own, in memor
 """
 
 from collections.abc import Mapping
+from copy import copy
 
 from sluice.broker.log.log_results import LogRead, TimestampOffset
 from sluice.broker.log.memory_storage import MemoryStorage
@@ -26,8 +27,6 @@ _MAX_UNCOMMITTED_BYTES = 64 * 1024 * 1024
 
 
 class IsolatedLog(PartitionLog):
-    __slots__ = ("_committed",)
-
     def __init__(self, log: PartitionLog) -> None:
         super().__init__(log.name, log.config, MemoryStorage(_MAX_UNCOMMITTED_BYTES))
         self._committed = log
@@ -75,12 +74,12 @@ class IsolatedMetadata(MetadataCache):
             self.add_topic(topic)
 
     def add_topic(self, topic: Topic) -> Topic:
-        copy = topic.copy()
-        copy.partitions = [
-            partition if partition.leader == self._node_id else partition.copy() for partition in topic.partitions
+        local = copy(topic)
+        local.partitions = [
+            partition if partition.leader == self._node_id else copy(partition) for partition in topic.partitions
         ]
-        self.topics[topic.name] = self.topics_by_id[topic.topic_id] = copy
-        return copy
+        self.topics[topic.name] = self.topics_by_id[topic.topic_id] = local
+        return local
 
     def retain_partition(self, partition: Partition, *, shares_log: bool) -> None:
         """Keep this broker's version of a partition before the cluster changes its leader.
@@ -93,7 +92,7 @@ class IsolatedMetadata(MetadataCache):
             return
         if local is partition:
             assert topic is not None
-            local = topic.partitions[partition.index] = partition.copy()
+            local = topic.partitions[partition.index] = copy(partition)
         if not shares_log and not isinstance(local.log, IsolatedLog):
             local.log = IsolatedLog(local.log)
 

@@ -7,6 +7,8 @@ Follows Kafka's Partition and TopicImage. Different on purpose: a partition has 
 import re
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.config.broker_config import TopicConfig
 from sluice.protocol.errors import ErrorCode
@@ -26,13 +28,10 @@ NO_LEADER = -1
 MAX_TOPIC_NAME_CHARS = 249
 
 
-class Traffic:
-    __slots__ = ("bytes_in", "bytes_out", "records_in")
-
-    def __init__(self) -> None:
-        self.records_in = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
+class Traffic(Struct, eq=False):
+    records_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 class TopicPartition(NamedTuple):
@@ -56,7 +55,7 @@ class FollowerLag(NamedTuple):
     target: int | None = None
 
 
-class Partition:
+class Partition(Struct, eq=False):
     """One partition, which is also the key for operations that wait for it.
 
     `replicas` are node ids, the preferred leader first, including those that a reassignment adds or removes. `isr` are
@@ -64,42 +63,23 @@ class Partition:
     all changes.
     """
 
-    __slots__ = (
-        "adding",
-        "deleted",
-        "epoch_start_offset",
-        "follower_fetches",
-        "index",
-        "isr",
-        "lagging_followers",
-        "leader",
-        "leader_epoch",
-        "log",
-        "partition_epoch",
-        "removing",
-        "replicas",
-        "replicas_log_start_offset",
-        "replicated_offset",
-        "topic",
-        "traffic",
-    )
-
-    def __init__(self, topic: "Topic", index: int, log: PartitionLog, state: PartitionState) -> None:
-        self.topic = topic
-        self.index = index
-        self.log = log
-        self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch, self.adding, self.removing = (
-            state
-        )
-        self.traffic = topic.traffic_on(self.leader)
-        self.lagging_followers: dict[int, FollowerLag] = {}
-        self.replicated_offset = log.high_watermark
-        self.epoch_start_offset = log.high_watermark  # the log end offset when the leader was elected
-        # The purgatories of followers on which consumers' fetches wait.
-        self.follower_fetches: tuple[DelayedOperationPurgatory, ...] = ()
-        self.deleted = False
-        log.begin_epoch(self.leader_epoch)
-        self.replicas_log_start_offset = 0  # of the simulated replicas, for DeleteRecords
+    topic: "Topic"
+    index: int
+    log: PartitionLog
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    traffic: Traffic
+    replicated_offset: int
+    epoch_start_offset: int  # the log end offset when the leader was elected
+    lagging_followers: dict[int, FollowerLag] = {}
+    follower_fetches: tuple[DelayedOperationPurgatory, ...] = ()  # of followers on which consumers' fetches wait
+    deleted: bool = False
+    replicas_log_start_offset: int = 0  # of the simulated replicas, for DeleteRecords
 
     @property
     def state(self) -> PartitionState:
@@ -116,12 +96,6 @@ class Partition:
     def min_isr(self) -> int:
         """In-sync replicas required for acks=all (Partition.effectiveMinIsr)."""
         return min(self.topic.min_insync_replicas, len(self.replicas))
-
-    def copy(self) -> "Partition":
-        other = Partition.__new__(Partition)
-        for name in Partition.__slots__:
-            setattr(other, name, getattr(self, name))
-        return other
 
     def epoch_error(self, current_leader_epoch: int) -> int:
         """Return the error for this leader epoch (-1: unknown), or 0."""
@@ -143,31 +117,19 @@ class Partition:
         return f"{self.topic.name}-{self.index}"
 
 
-class Topic:
-    __slots__ = (
-        "compresses_zstd",
-        "config",
-        "is_internal",
-        "min_insync_replicas",
-        "name",
-        "partitions",
-        "topic_id",
-        "traffic",
-    )
+class Topic(Struct, eq=False):
+    name: str
+    topic_id: bytes  # 16 bytes (KIP-516)
+    config: TopicConfig
+    partitions: list[Partition] = []
+    traffic: dict[int, Traffic] = {}  # by the leader at that time
+    is_internal: bool = False
+    min_insync_replicas: int = 0
+    compresses_zstd: bool = False
 
-    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
-        self.name = name
-        self.topic_id = topic_id  # 16 bytes (KIP-516)
-        self.is_internal = name in INTERNAL_TOPICS
-        self.configure(config)
-        self.partitions: list[Partition] = []
-        self.traffic: dict[int, Traffic] = {}  # by the leader at that time
-
-    def copy(self) -> "Topic":
-        other = Topic.__new__(Topic)
-        for name in Topic.__slots__:
-            setattr(other, name, getattr(self, name))
-        return other
+    def __post_init__(self) -> None:
+        self.is_internal = self.name in INTERNAL_TOPICS
+        self.configure(self.config)
 
     def configure(self, config: TopicConfig) -> None:
         """Set the configs, and copy those that most requests read."""

@@ -16,6 +16,8 @@ from math import inf
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector, EpollSelector, SelectorKey
 from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
+from msgspec import Struct
+
 from sluice.clock import monotonic_s
 
 from .socket_transport import SendQueue
@@ -34,14 +36,11 @@ _MOST_POLL_S = 86_400.0  # as in asyncio
 _IN, _OUT = 1, 4
 
 
-class Watch:
+class Watch(Struct, eq=False):
     """The functions to call when a socket is ready."""
 
-    __slots__ = ("reader", "writer")
-
-    def __init__(self) -> None:
-        self.reader: Callable[[], object] | None = None
-        self.writer: Callable[[], object] | None = None
+    reader: Callable[[], object] | None = None
+    writer: Callable[[], object] | None = None
 
     @property
     def events(self) -> int:

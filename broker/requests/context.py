@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+from msgspec import Struct
+
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import encode_in_slices
@@ -39,7 +41,7 @@ class Outcome:
     __slots__ = ()
 
 
-class Wait(Outcome):
+class Wait(Struct, Outcome, eq=False):
     """The outcome of a request that waits: its connection is parked, then the wait begins.
 
     Args:
@@ -51,13 +53,11 @@ class Wait(Outcome):
     so that the client's half-close ends the connection.
     """
 
-    __slots__ = ("begin", "cancel", "is_unanswered", "mutes", "on_next")
-
-    def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
-        self.on_next: Callable[[Message], object] | None = None
-        self.cancel = cancel
-        self.begin = begin
-        self.mutes = self.is_unanswered = False
+    cancel: Callable[[], object] | None
+    begin: Callable[[], object] | None = None
+    on_next: Callable[[Message], object] | None = None
+    mutes: bool = False
+    is_unanswered: bool = False
 
 
 class FetchOutcome(Outcome):
@@ -85,13 +85,10 @@ class FetchOutcome(Outcome):
         raise NotImplementedError
 
 
-class LastResponse(Outcome):
+class LastResponse(Struct, Outcome, eq=False):
     """The outcome after which the connection ends: its last response, or None to end it at once."""
 
-    __slots__ = ("response",)
-
-    def __init__(self, response: Message | None) -> None:
-        self.response = response
+    response: Message | None
 
 
 ENDED: Final = Wait(None)  # nothing is left to do: the response is sent, or the connection has ended

@@ -27,6 +27,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import get_ident
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from sluice.protocol.codec.pausing import LargeDict, PausingDict, PausingList, Slices, paused
 from sluice.protocol.codec.unused import Unused
 from sluice.protocol.message import Message
@@ -46,31 +48,18 @@ _FIRST_SLICE_SHARE = 1 / 8
 _UNUSED_BYTES = 1 << 30
 
 
-class LongRequest:
+class LongRequest(Struct, eq=False):
     """A request that is suspended when its slice is over; `ctx.long` until its response is sent."""
 
-    __slots__ = (
-        "_caller",
-        "_error",
-        "_finished",
-        "_request_bytes",
-        "_requests",
-        "_work",
-        "_worker",
-        "in_progress",
-        "suspended",
-    )
-
-    def __init__(self, requests: "LongRequests", request_bytes: int, work: Callable[[], None]) -> None:
-        self.suspended = False  # whether it ever was
-        self.in_progress = False  # counted by `requests`
-        self._request_bytes = request_bytes
-        self._requests = requests
-        self._work = work
-        self._worker: greenlet | None = None
-        self._caller: greenlet | None = None  # set while a slice runs
-        self._error: Exception | None = None
-        self._finished = False
+    _requests: "LongRequests"
+    _request_bytes: int
+    _work: Callable[[], None]
+    suspended: bool = False  # whether it ever was
+    in_progress: bool = False  # counted by `_requests`
+    _worker: "greenlet | None" = None
+    _caller: "greenlet | None" = None  # set while a slice runs
+    _error: Exception | None = None
+    _finished: bool = False
 
     @property
     def is_running(self) -> bool:

@@ -46,11 +46,8 @@ class RequestAnnotations(Struct, eq=False, gc=False):
     rule_id: str = ""
 
 
-class RequestTrace:
+class RequestTrace(Struct, eq=False):
     """What the journal records of the request in flight; nothing without a subject."""
 
-    __slots__ = ("annotations", "subject")
-
-    def __init__(self) -> None:
-        self.subject: RequestSubject | None = None
-        self.annotations: RequestAnnotations | None = None
+    subject: RequestSubject | None = None
+    annotations: RequestAnnotations | None = None

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from sluice.purgatory.operation import DelayedOperation
 
 from .delivery import NO_MEMBER, RecordState, ShareSettings
@@ -53,21 +55,16 @@ class _Rollback(NamedTuple):
     settings: ShareSettings
 
 
-class InFlightState:
+class InFlightState(Struct, eq=False):
     """The state of a batch or of one record; during a transition, the new one, which can be rolled back."""
 
-    __slots__ = ("_archived_meanwhile", "_rollback", "delivery_count", "lock", "member_id", "parts", "state")
-
-    def __init__(
-        self, state: RecordState, delivery_count: int, member_id: str = NO_MEMBER, lock: AcquisitionLock | None = None
-    ) -> None:
-        self.state = state
-        self.delivery_count = delivery_count
-        self.member_id = member_id
-        self.lock = lock
-        self._rollback: _Rollback | None = None
-        self._archived_meanwhile = False
-        self.parts: list[InFlightState] = []  # after a split during a transition
+    state: RecordState
+    delivery_count: int
+    member_id: str = NO_MEMBER
+    lock: AcquisitionLock | None = None
+    _rollback: _Rollback | None = None
+    _archived_meanwhile: bool = False
+    parts: "list[InFlightState]" = []  # after a split during a transition
 
     @property
     def in_transition(self) -> bool:
@@ -146,16 +143,13 @@ class InFlightState:
         self.member_id = NO_MEMBER
 
 
-class InFlightBatch:
+class InFlightBatch(Struct, eq=False):
     """Consecutive records, with the state of all in `whole` or of each in `offsets`."""
 
-    __slots__ = ("first_offset", "last_offset", "offsets", "whole")
-
-    def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.whole: InFlightState | None = state
-        self.offsets: dict[int, InFlightState] = {}  # in order
+    first_offset: int
+    last_offset: int
+    whole: InFlightState | None
+    offsets: dict[int, InFlightState] = {}  # in order
 
     def split(self) -> None:
         whole = self.whole

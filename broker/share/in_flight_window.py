@@ -3,18 +3,17 @@
 ACKNOWLEDGED and ARCHIVED records at the start leave it. After a load, records between the loaded batches are gaps.
 """
 
+from msgspec import Struct
+
 from .delivery import RecordState
 from .in_flight import InFlightBatch, InFlightBatches
 
 
-class Gaps:
+class Gaps(Struct, eq=False):
     """Offsets from `start_offset` that a load found between batches; valid until `end_offset` changes."""
 
-    __slots__ = ("end_offset", "start_offset")
-
-    def __init__(self, start_offset: int, end_offset: int) -> None:
-        self.start_offset = start_offset
-        self.end_offset = end_offset
+    start_offset: int
+    end_offset: int
 
 
 class InFlightWindow:

@@ -32,12 +32,9 @@ class Verdict(Struct, gc=False, frozen=True):
     then: "Callable[[RequestContext], Verdict] | None" = None
 
 
-class HeldRead(Outcome):
+class HeldRead(Struct, Outcome, eq=False):
     """The outcome of a Fetch that reads the log after its throttle time (KIP-13)."""
 
-    __slots__ = ("by", "read", "throttle_ms")
-
-    def __init__(self, throttle_ms: int, by: ClientQuotaManager, read: Callable[[], Message | Outcome]) -> None:
-        self.throttle_ms = throttle_ms
-        self.by = by
-        self.read = read
+    throttle_ms: int
+    by: ClientQuotaManager
+    read: Callable[[], Message | Outcome]

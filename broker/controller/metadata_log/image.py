@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter, itemgetter
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sluice.protocol.metadata import brokers, log, security, settings
@@ -30,13 +31,10 @@ class InconsistentRecordError(Exception):
     """A record that refers to something that does not exist."""
 
 
-class TopicImage:
-    __slots__ = ("name", "partitions", "topic_id")
-
-    def __init__(self, name: str, topic_id: bytes) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions: dict[int, of_topics.PartitionRecord] = {}
+class TopicImage(Struct, eq=False):
+    name: str
+    topic_id: bytes
+    partitions: dict[int, of_topics.PartitionRecord] = {}
 
 
 class MetadataImage:

@@ -17,6 +17,8 @@ purpose: markers are written at once, in this process; only their replication ta
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
@@ -79,16 +81,13 @@ class ProducerResult(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class _Entry:
+class _Entry(Struct, eq=False):
     """A transactional id: its metadata, the state after the pending step, and the operations of that step."""
 
-    __slots__ = ("append", "current", "markers", "pending")
-
-    def __init__(self, current: TransactionMetadata) -> None:
-        self.current = current
-        self.pending: TransactionState | None = None
-        self.append: DelayedOperation | None = None
-        self.markers: MarkerWriter | None = None
+    current: TransactionMetadata
+    pending: TransactionState | None = None
+    append: DelayedOperation | None = None
+    markers: MarkerWriter | None = None
 
 
 class TransactionCoordinator:

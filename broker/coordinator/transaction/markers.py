@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.controller.inter_broker import reaches
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, TopicPartition
@@ -60,21 +62,18 @@ def write_marker(host: BrokerNode, partition: Partition, marker: Marker, now_ms:
     return ErrorCode.NONE
 
 
-class MarkerWriter:
+class MarkerWriter(Struct, eq=False):
     """The writing of one transaction's markers to all its partitions; `done` is called when they are replicated.
 
     If a partition permanently rejects its marker, the transaction hangs, as in Kafka.
     """
 
-    __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")
-
-    def __init__(self, host: BrokerNode, transactional_id: str, marker: Marker, done: Callable[[], None]) -> None:
-        self._host = host
-        self._transactional_id = transactional_id
-        self._marker = marker
-        self._done = done
-        self._cancelled = False
-        self._waiting: DelayedOperation | None = None
+    _host: BrokerNode
+    _transactional_id: str
+    _marker: Marker
+    _done: Callable[[], None]
+    _cancelled: bool = False
+    _waiting: DelayedOperation | None = None
 
     def cancel(self) -> None:
         self._cancelled = True
