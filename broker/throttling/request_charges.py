@@ -20,9 +20,8 @@ from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaMana
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import QuotaManagers
 
-from .request_timer import RequestTimer
-
 OTHER = "__other__"
+_NANOS_PER_MS = 1e6
 _BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]
 
 
@@ -63,6 +62,34 @@ class ThrottleHistograms:
             key: times for key, times in self.by_api.items() if now_ms - times.last_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }
         self._clients = {(user, client_id) for _, user, client_id in self.by_api if (user, client_id) != ("", OTHER)}
+
+
+class RequestTimer:
+    """The timer of the request in progress; only request quotas use it, as it reads the clock often.
+
+    Kafka measures between two events on a thread. Here, a request's time starts with its read, or at the end of the
+    previous request; time in a purgatory does not count. Decoding and handling are charged before the response is sent,
+    encoding after it, like the time of Kafka's network threads.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ms = 0.0  # last charge, pause or resumption; monotonic
+
+    def take_nanos(self, ctx: RequestContext) -> int:
+        session = ctx.session
+        worked_ms, session.worked_ms = session.worked_ms, 0.0
+        return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
+
+    def pause(self, ctx: RequestContext) -> None:
+        ctx.session.worked_ms += self._lap_ms(ctx)
+
+    def resume(self) -> None:
+        self._since_ms = self._clock.monotonic_ms()
+
+    def _lap_ms(self, ctx: RequestContext) -> float:
+        since_ms, self._since_ms = max(ctx.session.connection.started_ms, self._since_ms), self._clock.monotonic_ms()
+        return self._since_ms - since_ms
 
 
 class RequestCharges:

@@ -61,8 +61,9 @@ class AcceptAction(ConnectionAction, frozen=True):
         return undo
 
     def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
-        """Return whether to release the transport of an accepted socket when the rule ends."""
-        raise NotImplementedError
+        """Act on an accepted socket; return whether to release its transport when the rule ends."""
+        transport.hold()
+        return True
 
 
 class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
@@ -110,10 +111,6 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
 class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
     """Accepts new connections, but does not read them until the rule ends."""
 
-    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
-        transport.hold()
-        return True
-
     def on_connected(self, fault: Fault, server: "SocketServer", connection: "Connection") -> Undo | None:
         transport = _shaped(server, connection)
         transport.hold()
@@ -127,10 +124,6 @@ class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
-
-    def accepted(self, fault: Fault, transport: "ShapedTransport") -> bool:
-        transport.hold()
-        return True
 
 
 class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
