@@ -67,8 +67,8 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    leader_id: Annotated[int32, V("12+", leader=True)] = -1
-    leader_epoch: Annotated[int32, V("12+")] = -1
+    leader_id: Annotated[int32, V(leader=True)] = -1
+    leader_epoch: int32 = -1
 
 
 class SnapshotId(Message):
@@ -112,10 +112,10 @@ class FetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    node_id: Annotated[int32, V("16+")] = 0
-    host: Annotated[string, V("16+", address="node_id")] = ""
-    port: Annotated[int32, V("16+", address="node_id")] = 0
-    rack: Annotated[string | None, V("16+", null="16+")] = None
+    node_id: int32 = 0
+    host: Annotated[string, V(address="node_id")] = ""
+    port: Annotated[int32, V(address="node_id")] = 0
+    rack: Annotated[string | None, V("0+", null="0+")] = None
 
 
 class FetchResponse(Message):

@@ -12,6 +12,8 @@ from typing import Annotated, ClassVar
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, Single, V, int16, int32, int64, records_, string, uuid
 
+from .fetch import LeaderIdAndEpoch, NodeEndpoint
+
 
 class PartitionProduceData(Message):
     index: Annotated[int32, V(entity="partition")] = 0
@@ -40,11 +42,6 @@ class BatchIndexAndErrorMessage(Message):
     batch_index_error_message: Annotated[string | None, V("8+", null="8+")] = None
 
 
-class LeaderIdAndEpoch(Message):
-    leader_id: Annotated[int32, V("10+", leader=True)] = -1
-    leader_epoch: Annotated[int32, V("10+")] = -1
-
-
 class PartitionProduceResponse(Message):
     index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
@@ -71,13 +68,6 @@ class TopicProduceResponse(Message):
     name: Annotated[string, V("0-12", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partition_responses: Annotated[list[PartitionProduceResponse], V(answers="partition_data")] = []
-
-
-class NodeEndpoint(Message):
-    node_id: Annotated[int32, V("10+")] = 0
-    host: Annotated[string, V("10+", address="node_id")] = ""
-    port: Annotated[int32, V("10+", address="node_id")] = 0
-    rack: Annotated[string | None, V("10+", null="10+")] = None
 
 
 class ProduceResponse(Message):

@@ -12,7 +12,8 @@ from msgspec import field
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, boolean, int16, int32, string, uuid
 
-from .share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
+from .fetch import NodeEndpoint
+from .share_fetch import AcknowledgementBatch, LeaderIdAndEpoch
 
 
 class AcknowledgePartition(Message):

@@ -13,6 +13,8 @@ from msgspec import field
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, boolean, int8, int16, int32, int64, records_, string, uuid
 
+from .fetch import NodeEndpoint
+
 
 class AcknowledgementBatch(Message):
     first_offset: int64 = 0
@@ -76,13 +78,6 @@ class PartitionData(Message):
 class ShareFetchableTopicResponse(Message):
     topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
     partitions: list[PartitionData] = []
-
-
-class NodeEndpoint(Message):
-    node_id: int32 = 0
-    host: Annotated[string, V(address="node_id")] = ""
-    port: Annotated[int32, V(address="node_id")] = 0
-    rack: Annotated[string | None, V("0+", null="0+")] = None
 
 
 class ShareFetchResponse(Message):

@@ -18,9 +18,8 @@ from .invalid import InvalidRecords
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
-PLACE = struct.Struct(
-    ">qii"
-)  # base offset, length, partition leader epoch: not in the checksum, so the broker may set them
+# Base offset, length, partition leader epoch: not in the checksum, so the broker may set them.
+PLACE = struct.Struct(">qii")
 LOG_OVERHEAD = 12  # base offset and length, which the length does not include
 MAGIC_AT, CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, MAX_TIMESTAMP_AT = 16, 17, 21, 23, 35
 LARGEST_MAGIC = 2

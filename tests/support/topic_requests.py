@@ -95,7 +95,9 @@ def topic_fields(message: type[Message], path: str = "") -> Iterator[tuple[str, 
     """Iterate over the fields with a topic's name or id: path, first and last version."""
     for field in fields_of(message):
         if field.struct is not None:
-            yield from topic_fields(field.struct, f"{path}{field.name}.")
+            for name, first, last in topic_fields(field.struct, f"{path}{field.name}."):
+                if first <= field.versions.last and last >= field.versions.first:
+                    yield name, max(first, field.versions.first), min(last, field.versions.last)
         elif field.meaning.entity in ENTITIES:
             yield path + field.name, field.versions.first, field.versions.last
 

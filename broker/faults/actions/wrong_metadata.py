@@ -13,13 +13,11 @@ from sluice.broker.faults.requests.fault_execution import FaultExecution, Reply,
 from sluice.broker.faults.target import TargetInfo
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.apis import fetch as fetch_api
-from sluice.protocol.apis import produce as produce_api
 from sluice.protocol.apis.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
 )
-from sluice.protocol.apis.fetch import FetchResponse, PartitionData
+from sluice.protocol.apis.fetch import FetchResponse, NodeEndpoint, PartitionData
 from sluice.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
 from sluice.protocol.apis.metadata import (
     MetadataRequest,
@@ -111,10 +109,8 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
             partition.current_leader.leader_id = leader_id
             if self.epoch == "old":
                 partition.current_leader.leader_epoch = max(-1, partition.current_leader.leader_epoch - 1)
-        if isinstance(reply, ProduceResponse):
-            reply.node_endpoints = [produce_api.NodeEndpoint(leader_id, at.host, at.port)]
-        elif isinstance(reply, FetchResponse):
-            reply.node_endpoints = [fetch_api.NodeEndpoint(leader_id, at.host, at.port)]
+        if isinstance(reply, ProduceResponse | FetchResponse):
+            reply.node_endpoints = [NodeEndpoint(leader_id, at.host, at.port)]
         return reply
 
 

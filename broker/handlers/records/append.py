@@ -7,10 +7,9 @@ from sluice.broker.log.log_results import AppendResult
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.requests.worker import respond_after
+from sluice.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

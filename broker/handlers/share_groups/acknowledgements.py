@@ -13,6 +13,7 @@ from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
 from sluice.broker.share.sessions import MemberKey, ShareSession, TopicIdPartition
 from sluice.protocol.apis import share_fetch
+from sluice.protocol.apis.fetch import NodeEndpoint
 from sluice.protocol.errors import ErrorCode
 
 _RENEWS_SINCE = 2
@@ -123,7 +124,7 @@ class Leaders:
     def __init__(self, ctx: RequestContext, broker: Broker) -> None:
         self._ctx = ctx
         self._broker = broker
-        self.endpoints: dict[int, share_fetch.NodeEndpoint] = {}
+        self.endpoints: dict[int, NodeEndpoint] = {}
 
     def after(self, topic_id: bytes, index: int, code: int) -> tuple[int, int]:
         metadata = self._broker.metadata
@@ -135,5 +136,5 @@ class Leaders:
         leader = metadata.leader(known)
         if leader is not None:
             at = self._ctx.session.endpoint_of(leader)
-            self.endpoints[leader.node_id] = share_fetch.NodeEndpoint(leader.node_id, at.host, at.port, leader.rack)
+            self.endpoints[leader.node_id] = NodeEndpoint(leader.node_id, at.host, at.port, leader.rack)
         return known.leader, known.leader_epoch

@@ -24,7 +24,6 @@ from .group import ShareGroup
 from .heartbeat import ShareProtocol
 from .state_partitions import StatePartitions, TopicState
 
-_NO_COUNT = -1
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 DescribedTopics = list[describe_api.DescribeShareGroupOffsetsResponseTopic]

@@ -18,6 +18,7 @@ from sluice.client.producer.sender import Sender, SenderSettings
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
 from sluice.protocol.apis import produce as api
+from sluice.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
 from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
@@ -199,9 +200,9 @@ def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> Non
 
     def moved(request: ReceivedRequest) -> ScriptedResponse:
         response = produce_response(
-            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=api.LeaderIdAndEpoch(leader_id=3, leader_epoch=1)
+            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=1)
         )
-        response.node_endpoints = [api.NodeEndpoint(node_id=3, host="c", port=9092)]
+        response.node_endpoints = [NodeEndpoint(node_id=3, host="c", port=9092)]
         return response
 
     sending.one.responses["Produce"] = moved
