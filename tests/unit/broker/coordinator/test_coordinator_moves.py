@@ -20,6 +20,7 @@ from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support import transactions
 from tests.support.coordinators import ONE_PARTITION, move_leader
 from tests.support.groups import (
     Member,
@@ -30,17 +31,6 @@ from tests.support.groups import (
     fetched,
     settle_round,
     stable_group,
-)
-from tests.support.transactions import (
-    LEGACY,
-    NEW,
-    Producer,
-    add_request,
-    begun,
-    end_request,
-    init_request,
-    offsets_request,
-    stored,
 )
 from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
@@ -75,10 +65,10 @@ def client_of(broker: VirtualBroker, partition: Partition) -> Client:
 
 
 def initialized_producer(
-    broker: VirtualBroker, versions: dict[str, int] = LEGACY, transactional_id: str = "tx"
-) -> Producer:
+    broker: VirtualBroker, versions: dict[str, int] = transactions.LEGACY, transactional_id: str = "tx"
+) -> transactions.Producer:
     """Return a producer with its producer id, connected to its coordinator."""
-    producer = Producer(broker, versions, transactional_id=transactional_id)
+    producer = transactions.Producer(broker, versions, transactional_id=transactional_id)
     producer.client = client_of(broker, transaction_partition(broker, transactional_id))
     assert producer.init() == ErrorCode.NONE
     return producer
@@ -135,16 +125,16 @@ GROUP_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
     "OffsetFetch v2": (lambda: fetch_request(version=2), 2),
     "OffsetFetch v8": (lambda: fetch_request(), 8),
     "OffsetDelete": (delete_offsets_request, 0),
-    "TxnOffsetCommit v1": (lambda: offsets_request(0, 0, "group"), 1),
-    "TxnOffsetCommit v5": (lambda: offsets_request(0, 0, "group"), 5),
+    "TxnOffsetCommit v1": (lambda: transactions.offsets_request(0, 0, "group"), 1),
+    "TxnOffsetCommit v5": (lambda: transactions.offsets_request(0, 0, "group"), 5),
     "DescribeGroups": (lambda: DescribeGroupsRequest(groups=["group"]), 6),
     "ConsumerGroupDescribe": (lambda: ConsumerGroupDescribeRequest(group_ids=["group"]), 1),
     "DeleteGroups": (lambda: DeleteGroupsRequest(groups_names=["group"]), 2),
 }
 TRANSACTION_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
-    "InitProducerId": (init_request, 5),
-    "AddPartitionsToTxn": (lambda: add_request(3, 0, 0), 3),
-    "EndTxn": (lambda: end_request(0, 0), 5),
+    "InitProducerId": (transactions.init_request, 5),
+    "AddPartitionsToTxn": (lambda: transactions.add_request(3, 0, 0), 3),
+    "EndTxn": (lambda: transactions.end_request(0, 0), 5),
     "DescribeTransactions": (lambda: DescribeTransactionsRequest(transactional_ids=["tx"]), 0),
 }
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -406,7 +396,7 @@ def separate_coordinator(broker: VirtualBroker, partition: Partition) -> None:
         move_leader(broker, transaction_partition(broker), other_node(partition))
 
 
-def producer_of(broker: VirtualBroker, versions: dict[str, int], leader: int) -> Producer:
+def producer_of(broker: VirtualBroker, versions: dict[str, int], leader: int) -> transactions.Producer:
     """Return a producer connected to its coordinator, whose records went to the leader of "t"."""
     producer = initialized_producer(broker, versions)
     if producer.adds_partitions:
@@ -417,7 +407,9 @@ def producer_of(broker: VirtualBroker, versions: dict[str, int], leader: int) ->
     return producer
 
 
-@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
+@pytest.mark.parametrize(
+    "versions", [transactions.LEGACY, transactions.NEW], ids=["legacy client", "transaction version 2"]
+)
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
 def test_transaction_markers_are_written_to_the_partition_leaders(versions: dict[str, int], committed: bool) -> None:
     broker = three_brokers()
@@ -427,7 +419,7 @@ def test_transaction_markers_are_written_to_the_partition_leaders(versions: dict
     assert partition.log.last_stable_offset == 0
     assert producer.end(committed) == ErrorCode.NONE
     assert partition.log.last_stable_offset == partition.log.log_end_offset == 2
-    assert [header.is_control for header, _ in stored(broker)] == [False, True]
+    assert [header.is_control for header, _ in transactions.stored(broker)] == [False, True]
 
 
 def test_produce_outside_a_transaction_is_rejected_across_brokers(broker: VirtualBroker) -> None:
@@ -440,7 +432,7 @@ def test_produce_outside_a_transaction_is_rejected_across_brokers(broker: Virtua
 
 def test_produce_fails_while_the_transactional_id_has_no_coordinator(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
-    producer = producer_of(broker, LEGACY, partition.leader)
+    producer = producer_of(broker, transactions.LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
     assert producer.add() == {ErrorCode.NONE}
     move_leader(broker, transaction_partition(broker), NO_LEADER)
@@ -465,7 +457,7 @@ def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction
 
 def test_marker_is_written_when_the_partition_has_a_leader_again(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
-    producer = producer_of(broker, LEGACY, partition.leader)
+    producer = producer_of(broker, transactions.LEGACY, partition.leader)
     leader = partition.leader
     move_leader(broker, partition, NO_LEADER)
     assert producer.end() == ErrorCode.NONE
@@ -473,20 +465,20 @@ def test_marker_is_written_when_the_partition_has_a_leader_again(broker: Virtual
     broker.advance(1_000)
     move_leader(broker, partition, leader)
     broker.advance(1_000)
-    assert [header.is_control for header, _ in stored(broker)] == [False, True]
+    assert [header.is_control for header, _ in transactions.stored(broker)] == [False, True]
     assert producer.end() == ErrorCode.NONE
 
 
 def test_next_coordinator_completes_a_prepared_transaction(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
-    producer = producer_of(broker, LEGACY, partition.leader)
+    producer = producer_of(broker, transactions.LEGACY, partition.leader)
     leader, coordinator = partition.leader, transaction_partition(broker)
     move_leader(broker, partition, NO_LEADER)
     assert producer.end() == ErrorCode.NONE
     move_leader(broker, coordinator, other_node(coordinator))
     move_leader(broker, partition, leader)
     broker.advance(1_000)
-    assert [header.is_control for header, _ in stored(broker)] == [False, True]
+    assert [header.is_control for header, _ in transactions.stored(broker)] == [False, True]
     producer.client = client_of(broker, coordinator)
     assert producer.end() == ErrorCode.NONE
 
@@ -494,7 +486,7 @@ def test_next_coordinator_completes_a_prepared_transaction(broker: VirtualBroker
 def test_marker_of_an_older_coordinator_epoch_is_fenced(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     move_leader(broker, transaction_partition(broker), other_node(transaction_partition(broker)))
-    producer = producer_of(broker, LEGACY, partition.leader)
+    producer = producer_of(broker, transactions.LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
     leader = broker.cluster_server.brokers[partition.leader]
     stale = Marker(producer.producer_id, producer.epoch, False, 0, 0)
@@ -510,7 +502,7 @@ def test_transaction_state_is_not_written_below_min_insync_replicas() -> None:
     broker = three_brokers(*ONE_PARTITION)
     partition = transaction_partition(broker)
     partition.isr = (partition.leader,)
-    producer = Producer(broker)
+    producer = transactions.Producer(broker)
     producer.client = client_of(broker, partition)
     assert producer.init() == ErrorCode.COORDINATOR_NOT_AVAILABLE
     partition.isr = partition.replicas
@@ -529,7 +521,7 @@ def test_single_broker_coordinates_every_group() -> None:
 
 def test_coordinators_drop_the_state_that_a_deleted_topic_stored() -> None:
     broker = broker_with_topic()
-    producer = begun(broker)
+    producer = transactions.begun(broker)
     assert commit_code(broker.client().call(commit_request(7), 8)) == ErrorCode.NONE
     for topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
         broker.broker.delete_topic(broker.broker.internal_topic(topic))
@@ -543,7 +535,7 @@ def test_coordinators_drop_the_state_that_a_deleted_topic_stored() -> None:
 def test_requests_fail_if_the_topic_of_the_coordinator_cannot_be_created() -> None:
     """A request that is processed in slices may have found its coordinator before."""
     broker = broker_with_topic()
-    producer = begun(broker)
+    producer = transactions.begun(broker)
     del broker.broker.cluster.topics[TRANSACTION_STATE_TOPIC]
     broker.broker.cluster.unregister(broker.broker.node_id)
     assert commit_code(broker.client().call(commit_request(), 8)) == ErrorCode.NOT_COORDINATOR

@@ -3,23 +3,7 @@
 import pytest
 
 from sluice.audit.judge.model.verdict import Fit, Sort, State
-from sluice.audit.report.words import (
-    DEVIATIONS,
-    DIFFERS,
-    PREDATES,
-    STYLES,
-    UNSEEN,
-    VIOLATES,
-    counts,
-    fit_words,
-    in_order,
-    measured,
-    milliseconds,
-    name_of,
-    setting_words,
-    style_of,
-    title_of,
-)
+from sluice.audit.report import words as report_words
 from tests.support.audit_results import subject, verdict
 
 
@@ -29,7 +13,7 @@ from tests.support.audit_results import subject, verdict
      (-40, "-40 ms"), (179_999, "3 min 0 s")],
 )  # fmt: skip
 def test_time_has_a_suitable_unit(value: float, words: str) -> None:
-    assert milliseconds(value) == words
+    assert report_words.milliseconds(value) == words
 
 
 @pytest.mark.parametrize(
@@ -39,7 +23,7 @@ def test_time_has_a_suitable_unit(value: float, words: str) -> None:
     ids=["built from source", "of an underlying library", "of a custom client"],
 )  # fmt: skip
 def test_version_is_shown_without_its_commit(version: str, shown: str) -> None:
-    assert name_of(subject("app", version).subject) == f"app {shown}"
+    assert report_words.name_of(subject("app", version).subject) == f"app {shown}"
 
 
 NUMBERS = [
@@ -52,7 +36,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize(("name", "value", "words"), NUMBERS)
 def test_number_is_formatted_by_its_name(name: str, value: float | str, words: str) -> None:
-    assert measured(name, value) == words
+    assert report_words.measured(name, value) == words
 
 
 def _fit(model: str, multiplier: float, cap_ms: float | None, jitter: float) -> Fit:
@@ -80,44 +64,51 @@ MODELS = {
 
 @pytest.mark.parametrize(("fit", "words"), MODELS.values(), ids=MODELS)
 def test_model_description(fit: Fit, words: str) -> None:
-    assert fit_words(fit) == words
+    assert report_words.fit_words(fit) == words
 
 
 def test_statements_are_sorted_by_number() -> None:
     ids = ["KIP-580/10", "KIP-580/2", "KIP-91/1", "KIP-580/2", "KIP-144/1"]
-    assert in_order(ids) == ["KIP-91/1", "KIP-144/1", "KIP-580/2", "KIP-580/10"]
+    assert report_words.in_order(ids) == ["KIP-91/1", "KIP-144/1", "KIP-580/2", "KIP-580/10"]
 
 
 def test_each_kind_of_verdict_looks_different() -> None:
     for distinct in ("key", "sign", "short", "words"):
-        assert len({getattr(style, distinct) for style in STYLES}) == len(STYLES), distinct
+        assert len({getattr(style, distinct) for style in report_words.STYLES}) == len(report_words.STYLES), distinct
 
 
 @pytest.mark.parametrize(
     ("sort", "style"),
     [
-        (Sort.VIOLATES_ITS_DOCUMENTATION, VIOLATES),
-        (Sort.DIFFERS_FROM_KIP, DIFFERS),
-        (Sort.PREDATES_KIP, PREDATES),
-        (None, DIFFERS),
+        (Sort.VIOLATES_ITS_DOCUMENTATION, report_words.VIOLATES),
+        (Sort.DIFFERS_FROM_KIP, report_words.DIFFERS),
+        (Sort.PREDATES_KIP, report_words.PREDATES),
+        (None, report_words.DIFFERS),
     ],
 )
 def test_deviations_are_distinguished_by_kind(sort: Sort | None, style: object) -> None:
-    found = style_of(verdict(state=State.DEVIATES, sort=sort))
+    found = report_words.style_of(verdict(state=State.DEVIATES, sort=sort))
     assert found is style
-    assert found in DEVIATIONS
+    assert found in report_words.DEVIATIONS
 
 
 def test_verdicts_are_counted_by_appearance() -> None:
     of_one = subject("shop", "1", verdict(state=State.NOT_OBSERVABLE), verdict(), verdict("KIP-580/2"))
-    assert [(style.key, count) for style, count in counts(of_one).items()] == [("pass", 2), (UNSEEN.key, 1)]
+    assert [(style.key, count) for style, count in report_words.counts(of_one).items()] == [
+        ("pass", 2),
+        (report_words.UNSEEN.key, 1),
+    ]
 
 
 def test_settings_are_formatted_as_properties() -> None:
     settings: dict[str, float | str | bool] = {"retries": 2147483647.0, "enable.idempotence": True, "acks": "a\nb"}
-    assert setting_words(settings) == [("acks", "a\\nb"), ("enable.idempotence", "true"), ("retries", "2147483647")]
+    assert report_words.setting_words(settings) == [
+        ("acks", "a\\nb"),
+        ("enable.idempotence", "true"),
+        ("retries", "2147483647"),
+    ]
 
 
 def test_unknown_kip_has_no_title() -> None:
-    assert title_of("KIP-580")
-    assert (title_of("KIP-9999"), title_of("house rules")) == ("", "")
+    assert report_words.title_of("KIP-580")
+    assert (report_words.title_of("KIP-9999"), report_words.title_of("house rules")) == ("", "")

@@ -9,17 +9,8 @@ import pytest
 
 from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent, BrokerState, Gap, Request, Throttle
+from sluice.spark.charges import from_journal
 from sluice.spark.charges.charges import QUARANTINED, USED, By, Client, Gathered
-from sluice.spark.charges.from_journal import (
-    COLUMNS,
-    LOST,
-    NO_REQUEST,
-    NOT_CHARGED,
-    UNANSWERED,
-    take_batch,
-    take_line,
-    take_lines,
-)
 from tests.support import journal_lines
 from tests.support.packed_charges import Row, rows_of
 
@@ -39,7 +30,7 @@ def fetched(**changes: object) -> Request:
 
 def read_ndjson(events: list[AnyEvent], folder: Path) -> Gathered:
     gathered = Gathered("client-id", ALL)
-    assert take_lines(b"".join(msgspec.json.encode(event) + b"\n" for event in events), gathered)
+    assert from_journal.take_lines(b"".join(msgspec.json.encode(event) + b"\n" for event in events), gathered)
     return gathered
 
 
@@ -50,8 +41,8 @@ def read_parquet(events: list[AnyEvent], folder: Path) -> Gathered:
     file = folder / "journal.parquet"
     writer_of(str(file))(str(file), [msgspec.json.encode(event).decode() for event in events])
     gathered = Gathered("client-id", ALL)
-    for batch in parquet.ParquetFile(file).iter_batches(columns=COLUMNS):
-        take_batch(batch.select(COLUMNS), "journal.parquet", 0, gathered)
+    for batch in parquet.ParquetFile(file).iter_batches(columns=from_journal.COLUMNS):
+        from_journal.take_batch(batch.select(from_journal.COLUMNS), "journal.parquet", 0, gathered)
     return gathered
 
 
@@ -93,10 +84,10 @@ def test_other_events_are_counted(read: Callable[[list[AnyEvent], Path], Gathere
     counts = read(events, tmp_path).counts
     assert {name: count for name, count in counts.items() if count} == {
         USED: 1,
-        NOT_CHARGED: 1,
-        UNANSWERED: 1,
-        NO_REQUEST: 1,
-        LOST: 9,
+        from_journal.NOT_CHARGED: 1,
+        from_journal.UNANSWERED: 1,
+        from_journal.NO_REQUEST: 1,
+        from_journal.LOST: 9,
     }
 
 
@@ -109,7 +100,7 @@ def test_a_throttled_request_without_a_throttle_time_marks_its_client(
     throttle = Throttle(**fields | {"at_ns": 8 * MS, "quota": "Produce", "throttle_time_ms": 30})
     mark = (8 * MS, 0, 0, 1)
     gathered = read([request, throttle, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
-    assert gathered.counts[NO_REQUEST] == 2
+    assert gathered.counts[from_journal.NO_REQUEST] == 2
     assert {client: sorted(rows) for client, rows in rows_of(gathered).items()} == {
         Client("Produce", "2", "", "shop"): [(7 * MS, 100, 3 * 256 + 9, 0), mark],
         Client("Fetch", "2", "", "shop"): [mark],
@@ -126,7 +117,7 @@ LEVELS = {
 @pytest.mark.parametrize(("by", "user", "client_id"), LEVELS.values(), ids=LEVELS)
 def test_rows_are_grouped_by_the_level_of_the_quota(by: By, user: str, client_id: str) -> None:
     gathered = Gathered(by, ALL)
-    assert take_line(msgspec.json.encode(produced()), gathered) is None
+    assert from_journal.take_line(msgspec.json.encode(produced()), gathered) is None
     assert list(rows_of(gathered)) == [Client("Produce", "2", user, client_id)]
 
 
@@ -154,8 +145,8 @@ INVALID_LINES = {
 @pytest.mark.parametrize(("line", "reason"), INVALID_LINES.values(), ids=INVALID_LINES)
 def test_an_invalid_line_has_a_reason(line: bytes, reason: str) -> None:
     gathered = Gathered("client-id", ALL)
-    assert not take_lines(line, gathered)
-    found = take_line(line, gathered)
+    assert not from_journal.take_lines(line, gathered)
+    found = from_journal.take_line(line, gathered)
     assert found is not None
     assert reason in found
     assert gathered.counts == {}
@@ -163,7 +154,7 @@ def test_an_invalid_line_has_a_reason(line: bytes, reason: str) -> None:
 
 def test_unknown_fields_are_ignored() -> None:
     line = msgspec.json.encode(produced()).replace(b'"version"', b'"colour":{"red":1},"version"')
-    assert take_line(line, Gathered("client-id", ALL)) is None
+    assert from_journal.take_line(line, Gathered("client-id", ALL)) is None
 
 
 INVALID_ROWS = {
@@ -177,11 +168,11 @@ INVALID_ROWS = {
 
 @pytest.mark.parametrize(("changes", "reason"), INVALID_ROWS.values(), ids=INVALID_ROWS)
 def test_an_invalid_row_is_quarantined(changes: dict[str, object], reason: str) -> None:
-    good = {"kind": "request", **{name: getattr(produced(), name, 0) for name in COLUMNS[1:]}}
+    good = {"kind": "request", **{name: getattr(produced(), name, 0) for name in from_journal.COLUMNS[1:]}}
     rows = [good, good | changes, good]
     batch = pa.RecordBatch.from_pylist(rows, pa.RecordBatch.from_pylist([good]).schema)
     gathered = Gathered("client-id", ALL)
-    take_batch(batch.select(COLUMNS), "a.parquet", 40, gathered)
+    from_journal.take_batch(batch.select(from_journal.COLUMNS), "a.parquet", 40, gathered)
     charges, (bad,) = gathered.take()
     assert (bad.source, bad.position) == ("a.parquet", 41)
     assert reason in bad.reason
