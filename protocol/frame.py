@@ -12,8 +12,6 @@ import mmap
 from collections.abc import Callable
 from struct import Struct
 
-import msgspec
-
 from sluice.errors import RemoteProtocolError
 
 # A bulk producer needs 4 system calls per MiB, a small request wastes nothing.
@@ -95,25 +93,39 @@ class FramePool:
             self.on_wait()
 
 
-class FrameReader(msgspec.Struct, eq=False):
+class FrameReader:
     """The frames of one connection. `view[start:end]` is the current one, valid until `keep_rest`."""
 
-    pool: FramePool
-    _max_frame_bytes: int
-    _limit_name: str = "socket.request.max.bytes"
-    _buffer: Buffer | None = None  # None: the data is in the shared scratch buffer
-    view: memoryview = memoryview(b"")
-    _position: int = 0
-    filled: int = 0
-    _size: int = 0  # of an incomplete frame, including its prefix; else 0
-    _reserved: int = 0
-    _large_bytes: int = 0
-    _is_whole: bool = False  # the current buffer is of `replace`
-    start: int = 0
-    end: int = 0
+    # Not a Struct, whose fields are written more slowly.
+    __slots__ = (
+        "_buffer",
+        "_is_whole",
+        "_large_bytes",
+        "_limit_name",
+        "_max_frame_bytes",
+        "_position",
+        "_reserved",
+        "_size",
+        "end",
+        "filled",
+        "pool",
+        "start",
+        "view",
+    )
 
-    def __post_init__(self) -> None:
-        self.view = self.pool.scratch
+    def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
+        self.pool = pool
+        self.limit(max_frame_bytes, "socket.request.max.bytes")
+        self._buffer: Buffer | None = None  # None: the data is in the shared scratch buffer
+        self.view = pool.scratch
+        self._position = 0
+        self.filled = 0
+        self._size = 0  # of an incomplete frame, including its prefix; else 0
+        self._reserved = 0
+        self._large_bytes = 0
+        self._is_whole = False  # the current buffer is of `replace`
+        self.start = 0
+        self.end = 0
 
     def limit(self, max_frame_bytes: int, name: str) -> None:
         self._max_frame_bytes = max_frame_bytes

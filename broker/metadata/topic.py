@@ -28,10 +28,13 @@ NO_LEADER = -1
 MAX_TOPIC_NAME_CHARS = 249
 
 
-class Traffic(Struct, eq=False):
-    records_in: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
+class Traffic:
+    __slots__ = ("bytes_in", "bytes_out", "records_in")  # not a Struct, whose fields are written more slowly
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
 
 
 class TopicPartition(NamedTuple):

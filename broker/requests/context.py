@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from msgspec import Struct
-
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import encode_in_slices
@@ -36,12 +34,12 @@ class RequestHandler(Protocol):
 
 
 class Outcome:
-    """A handler's result if nothing is sent now."""
+    """A handler's result if nothing is sent now. Not a Struct: each request asks for its type, and that is slower."""
 
     __slots__ = ()
 
 
-class Wait(Struct, Outcome, eq=False):
+class Wait(Outcome):
     """The outcome of a request that waits: its connection is parked, then the wait begins.
 
     Args:
@@ -53,11 +51,13 @@ class Wait(Struct, Outcome, eq=False):
     so that the client's half-close ends the connection.
     """
 
-    cancel: Callable[[], object] | None
-    begin: Callable[[], object] | None = None
-    on_next: Callable[[Message], object] | None = None
-    mutes: bool = False
-    is_unanswered: bool = False
+    __slots__ = ("begin", "cancel", "is_unanswered", "mutes", "on_next")
+
+    def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
+        self.on_next: Callable[[Message], object] | None = None
+        self.cancel = cancel
+        self.begin = begin
+        self.mutes = self.is_unanswered = False
 
 
 class FetchOutcome(Outcome):
@@ -85,10 +85,13 @@ class FetchOutcome(Outcome):
         raise NotImplementedError
 
 
-class LastResponse(Struct, Outcome, eq=False):
+class LastResponse(Outcome):
     """The outcome after which the connection ends: its last response, or None to end it at once."""
 
-    response: Message | None
+    __slots__ = ("response",)
+
+    def __init__(self, response: Message | None) -> None:
+        self.response = response
 
 
 ENDED: Final = Wait(None)  # nothing is left to do: the response is sent, or the connection has ended

@@ -5,8 +5,6 @@ from ipaddress import IPv6Address
 from struct import Struct
 from typing import Protocol
 
-import msgspec
-
 from sluice.broker.metadata.cache import Node
 from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
@@ -48,21 +46,39 @@ def header_of(id_bytes: int) -> Struct:
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
-class Session(msgspec.Struct, eq=False):
-    node_id: int  # of the broker
-    connection: Channel
-    trace: RequestTrace | None  # with a journal
-    user: str = ANONYMOUS
-    authentication: Authentication | None = None  # with a SASL listener
-    client_id: str = ""  # a null id is "" (Kafka's RequestHeader.parse)
-    # The client id as sent, and the decoder of headers with its length.
-    id_as_sent: bytes = b"\0\0"
-    header: Struct = header_of(0)
-    client_software: tuple[str, str] = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
-    identity: ClientIdentity | None = None  # for the journal; None if outdated
-    worked_ms: float = 0.0  # processing time of the request in flight before its wait, if there are request quotas
-    throttle_times: ClientThrottleTimes | None = None  # as sent to the client, if there are quotas
-    fault_counts: dict[Hashable, int] | None = None  # requests, by the fault rule that counts them
+class Session:
+    # Not a Struct, whose fields are written more slowly.
+    __slots__ = (
+        "authentication",
+        "client_id",
+        "client_software",
+        "connection",
+        "fault_counts",
+        "header",
+        "id_as_sent",
+        "identity",
+        "node_id",
+        "throttle_times",
+        "trace",
+        "user",
+        "worked_ms",
+    )
+
+    def __init__(self, node_id: int, connection: Channel, trace: RequestTrace | None) -> None:
+        self.node_id = node_id  # of the broker
+        self.connection = connection
+        self.user = ANONYMOUS
+        self.authentication: Authentication | None = None  # with a SASL listener
+        self.client_id = ""  # a null id is "" (Kafka's RequestHeader.parse)
+        # The client id as sent, and the decoder of headers with its length.
+        self.id_as_sent = b"\0\0"
+        self.header = header_of(0)
+        self.client_software = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
+        self.trace = trace  # with a journal
+        self.identity: ClientIdentity | None = None  # for the journal; None if outdated
+        self.worked_ms = 0.0  # processing time of the request in flight before its wait, if there are request quotas
+        self.throttle_times: ClientThrottleTimes | None = None  # as sent to the client, if there are quotas
+        self.fault_counts: dict[Hashable, int] | None = None  # requests, by the fault rule that counts them
 
     @property
     def principal(self) -> str:

@@ -32,9 +32,12 @@ class Verdict(Struct, gc=False, frozen=True):
     then: "Callable[[RequestContext], Verdict] | None" = None
 
 
-class HeldRead(Struct, Outcome, eq=False):
+class HeldRead(Outcome):
     """The outcome of a Fetch that reads the log after its throttle time (KIP-13)."""
 
-    throttle_ms: int
-    by: ClientQuotaManager
-    read: Callable[[], Message | Outcome]
+    __slots__ = ("by", "read", "throttle_ms")
+
+    def __init__(self, throttle_ms: int, by: ClientQuotaManager, read: Callable[[], Message | Outcome]) -> None:
+        self.throttle_ms = throttle_ms
+        self.by = by
+        self.read = read
