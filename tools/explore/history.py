@@ -26,7 +26,7 @@ _CURRENT = "current"
 # kafka-python 2.0.2 is the last version that aiokafka before 0.9 can import.
 _OLD = ("kafka-python==2.0.2",)
 _NEEDS = {"0.7.2": _OLD, "0.8.0": _OLD, "0.8.1": _OLD}
-_SEARCHED = ("0.7.2", "0.10.0", "0.12.0", _CURRENT)
+_SEARCHED = ("0.7.2", "0.10.0", "0.12.0", "0.13.0", _CURRENT)
 # Of the cluster, and ends of processes: what most applications are prepared for.
 _FAILURES = (
     "response-lost",
@@ -84,12 +84,34 @@ FINDINGS = {
         "WaitTimeoutError: after 240 s, the condition is not true",
         ["broker-lost shop EndTxn 1"],
     ),
+    "#1151": Finding(
+        "copies",
+        "0.13.0",
+        "0.14.0",
+        "shop-1 failed: KafkaError: KafkaError: Unexpected error during batch delivery",
+        ["leader-moved shop Fetch 1", "broker-killed shop TxnOffsetCommit 1"],
+    ),
+    "#796": Finding(
+        "patterns",
+        "0.14.0",
+        "",
+        "right-1 failed: KafkaError: KafkaError: Unexpected error during coordination AssertionError()",
+        ["response-lost right OffsetCommit 1"],
+        seed=1,
+    ),
     "a reset of positions does not look for the leader": Finding(
         "consumes",
         "0.14.0",
         "",
         "AtLeastOnce: orders-0 offset 0 (b'0') was not processed",
         ["leader-moved shop ListOffsets 1"],
+    ),
+    "a lost lookup of a coordinator ends the producer": Finding(
+        "copies",
+        "0.14.0",
+        "",
+        "shop-1 failed: KafkaError: KafkaError: Unexpected error during batch delivery",
+        ["response-lost shop FindCoordinator 3"],
     ),
     "send raises KeyError": Finding(
         "consumes",

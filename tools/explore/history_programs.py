@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
 from sluice.explore import AtLeastOnce, Invariant, NoCommitAhead, NoDuplicates, Run
@@ -16,7 +17,10 @@ Application = Callable[[], Coroutine[Any, Any, None]]
 
 _PARTITIONS = 2
 _RECORDS = 6
+_TOPICS = ("orders-a", "orders-b", "orders-c")
+_METADATA_MS = 20_000  # until the members know a new topic
 _RESTART_S = 1.0
+_INTERNAL = "Unexpected error during"  # of the KafkaErrors by which aiokafka reports other exceptions of its tasks
 _IDLE_S = 30.0  # longer than a rebalance after a failure
 _WITHIN_S = 240.0  # after three pauses of 50 s, and a rebalance after each
 _WORK_S = 0.01
@@ -51,13 +55,15 @@ async def _started(client: Any) -> AsyncIterator[Any]:
 
 
 def _supervised(application: Application) -> Application:
-    """Return the application, started again after an error of Kafka."""
+    """Return the application, started again after an error of Kafka, but not after one of the client's own code."""
 
     async def supervise() -> None:
         while True:
             try:
                 return await application()
-            except (KafkaError, OSError):
+            except (KafkaError, OSError) as error:
+                if _INTERNAL in str(error):
+                    raise
                 await asyncio.sleep(_RESTART_S)
 
     return supervise
@@ -111,6 +117,63 @@ async def _reads_in_jobs(run: Run) -> None:
 
     run.start(_supervised(shop), "shop")
     await _ordered(run)
+
+
+class _CommitsRevoked(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """Commits what was processed of partitions that are revoked."""
+
+    def __init__(self, consumer: Any) -> None:
+        self.consumer = consumer
+        self.ends: dict[Any, int] = {}
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        await self.commit(revoked)
+        self.ends.clear()
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        pass
+
+    async def commit(self, partitions: Any) -> None:
+        ends = {each: end for each, end in self.ends.items() if each in partitions}
+        if ends:
+            with suppress(KafkaError):
+                await self.consumer.commit(ends)
+
+
+async def _reads_by_pattern(run: Run) -> None:
+    """Process the records of all topics of a pattern, of which there are ever more, and commit now and then."""
+    for topic in _TOPICS[:-1]:
+        await run.broker.cluster.create_topic(topic, partitions=_PARTITIONS)
+
+    async def shop(name: str) -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=run.broker.bootstrap, client_id=name, group_id="shop", auto_offset_reset="earliest",
+            enable_auto_commit=False, metadata_max_age_ms=_METADATA_MS,
+        )  # fmt: skip
+        async with _started(consumer):
+            listener = _CommitsRevoked(consumer)
+            consumer.subscribe(pattern="orders-.*", listener=listener)
+            while True:
+                found = await consumer.getmany(timeout_ms=_JOB_WAITS_MS)
+                for partition, records in found.items():
+                    for record in records:
+                        run.processed(record)
+                    listener.ends[partition] = records[-1].offset + 1
+                if not found:
+                    await listener.commit([*listener.ends])
+
+    async def ordered(topic: str) -> None:
+        before = len(run.processed_records)
+        await run.broker.client().send(topic, *map(str, range(_RECORDS)))
+        await run.wait_for(lambda: len(run.processed_records) == before + _RECORDS, within_s=_WITHIN_S)
+
+    run.start(_supervised(partial(shop, "left")), "left")
+    await ordered(_TOPICS[0])
+    run.start(_supervised(partial(shop, "right")), "right")
+    await asyncio.sleep(_IDLE_S)
+    await ordered(_TOPICS[1])
+    await run.broker.cluster.create_topic(_TOPICS[2], partitions=_PARTITIONS)
+    await ordered(_TOPICS[2])
 
 
 async def _billed(run: Run, application: Application) -> None:
@@ -195,6 +258,7 @@ _OF_ORDERS = (AtLeastOnce("orders"), NoCommitAhead("orders"))
 PROGRAMS = {
     "consumes": Program(_consumes, _OF_ORDERS),
     "jobs": Program(_reads_in_jobs, _OF_ORDERS),
+    "patterns": Program(_reads_by_pattern, [each(topic) for topic in _TOPICS for each in (AtLeastOnce, NoCommitAhead)]),
     # Another instance sends all again.
     "sends": Program(
         _sends,
