@@ -14,6 +14,7 @@ from pathlib import Path
 # Executed in the counted process. Its clocks advance with each reading, so that the same timers run in each
 # measurement. The dump of callgrind starts at the call of getppid, which nothing else calls.
 _PREPARE = """\
+moved = [bytes(size) for size in range(0, 480, 16) for _ in range({moved})]
 import itertools, os, signal, sys, time
 time.monotonic = itertools.count(1000.0, 1e-5).__next__
 time.time_ns = itertools.count(1_700_000_000_000_000_000, 10_000).__next__
@@ -45,10 +46,10 @@ class Callgrind:
         if shutil.which("valgrind") is None:
             raise UnavailableError("valgrind is missing; install it")
 
-    def start(self, arguments: Sequence[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
-        """Start `sluice` with these arguments."""
+    def start(self, arguments: Sequence[str], environment: dict[str, str], moved: int) -> "subprocess.Popen[str]":
+        """Start `sluice` with these arguments, after `moved` objects of each size that CPython's allocator has."""
         valgrind = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={self._out}", "--dump-before=getppid"]
-        return _spawn([*valgrind, sys.executable, "-c", _PREPARE, *arguments], environment)
+        return _spawn([*valgrind, sys.executable, "-c", _PREPARE.format(moved=moved), *arguments], environment)
 
     def lap(self, process: "subprocess.Popen[str]") -> int:
         """Return the instructions since the last lap, or since the start; the process is idle."""
@@ -93,9 +94,10 @@ class ProcessorCounter:
             raise UnavailableError(f"perf_event_open: {os.strerror(ctypes.get_errno())}; use a machine with a counter")
         return counter
 
-    def start(self, arguments: Sequence[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
-        """Start `sluice` with these arguments; its shell waits for the counter."""
-        waiting = ["sh", "-c", 'read _; exec "$@"', "sh", sys.executable, "-c", _PREPARE, *arguments]
+    def start(self, arguments: Sequence[str], environment: dict[str, str], moved: int) -> "subprocess.Popen[str]":
+        """Start `sluice` with these arguments, after objects as above; its shell waits for the counter."""
+        prepare = _PREPARE.format(moved=moved)
+        waiting = ["sh", "-c", 'read _; exec "$@"', "sh", sys.executable, "-c", prepare, *arguments]
         process = _spawn(waiting, environment, stdin=subprocess.PIPE)
         assert process.stdin is not None
         self._counter = self._open(process.pid)
