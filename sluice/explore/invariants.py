@@ -65,22 +65,21 @@ class ExactlyOnce(_OfTopic, frozen=True):
     """Every committed record of the topic is processed once, and no other."""
 
     async def violation(self, run: Run) -> str:
-        left = {place: count for place, count in run.processed_records.items() if place[0] == self.topic}
-        for record in await committed_records(run, self.topic):
-            count = left.pop((self.topic, record.partition, record.offset), 0)
+        before = _processed(run, self.topic)
+        records = await committed_records(run, self.topic)
+        for record in records:
+            count = run.processed_records[self.topic, record.partition, record.offset]
             if count != 1:
                 return f"{_named(record)} was {f'processed {count} times' if count else 'not processed'}"
-        return _uncommitted(left)
+        return _uncommitted(before, records)
 
 
 class NoAbortedRecords(_OfTopic, frozen=True):
     """No record of an aborted transaction in the topic is processed."""
 
     async def violation(self, run: Run) -> str:
-        committed = {(self.topic, each.partition, each.offset) for each in await committed_records(run, self.topic)}
-        return _uncommitted(
-            place for place in run.processed_records if place[0] == self.topic and place not in committed
-        )
+        before = _processed(run, self.topic)
+        return _uncommitted(before, await committed_records(run, self.topic))
 
 
 class InOrder(_OfTopic, frozen=True):
@@ -285,8 +284,14 @@ def _disorder(processed: Iterable[tuple[Hashable, int]]) -> _Disorder | None:
     return None
 
 
-def _uncommitted(places: Iterable[tuple[str, int, int]]) -> str:
-    topic, partition, offset = min(places, default=("", 0, 0))
+def _processed(run: Run, topic: str) -> Sequence[Place]:
+    """Return the records of a topic that are processed now; further ones are while committed records are read."""
+    return [place for place, count in run.processed_records.items() if place[0] == topic and count]
+
+
+def _uncommitted(processed: Iterable[Place], committed: Iterable[ConsumerRecord]) -> str:
+    places = {(each.topic, each.partition, each.offset) for each in committed}
+    topic, partition, offset = min((place for place in processed if place not in places), default=("", 0, 0))
     return f"{topic}-{partition} offset {offset} was processed, but is not committed" if topic else ""
 
 

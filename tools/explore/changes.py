@@ -67,6 +67,27 @@ CHANGES = {
             "if assignment is None or not assignment.active: continue",
         )
     ],
+    "a failed lookup of offsets resets positions": [
+        Change(
+            GroupCoordinator,
+            "_do_fetch_commit_offsets",
+            "offsets = {}",
+            """if response.error_code:
+        if response.error_code == Errors.NotCoordinatorForGroupError.errno: self.coordinator_dead()
+        raise Errors.for_code(response.error_code)()
+    offsets = {}""",
+        )
+    ],
+    "a member that joins again commits without its id": [
+        Change(
+            GroupCoordinator,
+            "_do_commit_offsets",
+            "request = OffsetCommitRequest(",
+            """if self.generation < 0 and self._subscription.topics:
+        raise Errors.CommitFailedError
+    request = OffsetCommitRequest(""",
+        )
+    ],
     "a reset of positions does not look for the leader": [
         Change(
             Fetcher,

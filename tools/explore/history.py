@@ -99,6 +99,22 @@ FINDINGS = {
         ["response-lost right OffsetCommit 1"],
         seed=1,
     ),
+    "a failed lookup of offsets resets positions": Finding(
+        "consumes",
+        "0.14.0",
+        "",
+        "MonotonicCommits: group shop committed offset 0 of orders-0 after 6",
+        ["session-expired shop OffsetCommit 7", "coordinator-moved shop OffsetFetch 2"],
+    ),
+    "a member that joins again commits without its id": Finding(
+        "consumes",
+        "0.14.0",
+        "",
+        "MonotonicCommits: group shop committed offset 1 of orders-1 after 5",
+        ["second-instance shop OffsetCommit 1", "paused shop OffsetCommit 7", "paused shop OffsetCommit 11"],
+        order=295,
+        seed=1,
+    ),
     "a reset of positions does not look for the leader": Finding(
         "consumes",
         "0.14.0",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
-from sluice.explore import AtLeastOnce, Invariant, NoCommitAhead, NoDuplicates, Run
+from sluice.explore import AtLeastOnce, Invariant, MonotonicCommits, NoCommitAhead, NoDuplicates, Run
 
 from .own_programs import Contents
 
@@ -256,7 +256,7 @@ async def _sends(run: Run) -> None:
 _OF_ORDERS = (AtLeastOnce("orders"), NoCommitAhead("orders"))
 
 PROGRAMS = {
-    "consumes": Program(_consumes, _OF_ORDERS),
+    "consumes": Program(_consumes, [*_OF_ORDERS, MonotonicCommits("orders")]),
     "jobs": Program(_reads_in_jobs, _OF_ORDERS),
     "patterns": Program(_reads_by_pattern, [each(topic) for topic in _TOPICS for each in (AtLeastOnce, NoCommitAhead)]),
     # Another instance sends all again.

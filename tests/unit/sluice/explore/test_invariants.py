@@ -25,7 +25,7 @@ from sluice.explore import (
     Run,
 )
 from sluice.explore.execution import Options, Schedule, execute
-from sluice.faults import Error
+from sluice.faults import Delay, Error
 
 Program = Callable[[Run], Coroutine[Any, Any, None]]
 RECORDS = 4
@@ -67,6 +67,22 @@ async def aborting(run: Run) -> None:
         await producer.send("orders", value="0")
         await producer.abort_transaction()
     run.processed(Processed(0))
+
+
+def continuing(*, reads_it: bool) -> Program:
+    """Return a program that writes and processes a record while an invariant reads slowly, the record too or not."""
+
+    async def program(run: Run) -> None:
+        async def application() -> None:
+            await asyncio.sleep(0.5)
+            await run.broker.client().send("orders", "late")
+            run.processed(Processed(RECORDS))
+
+        await processing(*range(RECORDS))(run)
+        run.broker.faults.add(Delay(1000, when="before" if reads_it else "after"), api="Fetch")
+        run.start(application)
+
+    return program
 
 
 def committing(*steps: int | str) -> Program:
@@ -158,7 +174,13 @@ INVARIANTS: dict[str, tuple[Invariant, Program, str]] = {
         processing(0, 1, 2, 3, 4),
         "orders-0 offset 4 was processed, but is not committed",
     ),
+    "once, and a record that is written later": (ExactlyOnce("orders"), continuing(reads_it=True), ""),
     "no aborted record": (NoAbortedRecords("orders"), processing(0, 3, 3), ""),
+    "no aborted record, and one that is written later": (
+        NoAbortedRecords("orders"),
+        continuing(reads_it=False),
+        "",
+    ),
     "an aborted record": (
         NoAbortedRecords("orders"),
         aborting,

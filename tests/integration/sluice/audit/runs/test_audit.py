@@ -83,7 +83,7 @@ def test_command(command: str, why: str) -> None:
     ids=["silently", "because it connects elsewhere", "because it authenticates"],
 )
 def test_command_that_never_connects(output: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.audit.runs.audit._WITHIN_MS", 2000)
+    monkeypatch.setitem(audit.__globals__, "_WITHIN_MS", 2000)
     code = f'import sys, time; print("{output}", file=sys.stderr, flush=True); time.sleep(60)'
     command = f"{sys.executable} -S -c '{code}' {{bootstrap}}"
     with pytest.raises(SluiceError) as raised:
