@@ -83,13 +83,13 @@ def _error(ctx: RequestContext, broker: Broker, requested: api.DescribeShareGrou
 
 def _visible(
     ctx: RequestContext, broker: Broker, topics: list[api.DescribeShareGroupOffsetsRequestTopic]
-) -> dict[str, list[int]]:
+) -> dict[str, dict[int, None]]:
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
-    visible: dict[str, dict[int, None]] = {}
+    visible: dict[str, dict[int, None]] = ctx.mapping()
     for topic in topics:
         if topic.topic_name not in hidden:
             visible.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
-    return {name: list(partitions) for name, partitions in visible.items()}
+    return visible
 
 
 def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: DescribedTopics) -> DescribedTopics:

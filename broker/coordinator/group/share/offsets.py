@@ -4,7 +4,7 @@ Follows Kafka's GroupCoordinatorService and GroupMetadataManager. The share coor
 reports its result to a callback.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from sluice.broker.coordinator.group.group import HeartbeatError
@@ -41,18 +41,20 @@ class ShareOffsets:
     def describe(
         self,
         group_id: str,
-        requested: Mapping[str, Sequence[int]] | None,
+        requested: Mapping[str, Collection[int]] | None,
         done: Callable[[Callable[[], DescribedTopics]], None],
         sliced: Sliced,
     ) -> None:
-        """Describe partitions (None: all initialized ones). `done` gets a function that builds the result."""
+        """Describe partitions; `done` gets a function that builds the result.
+
+        requested: by topic name, in a dict that pauses if it is long; None for all initialized ones
+        """
         topics = self._cluster.topics
         if requested is None:
-            partitions, names = self._initialized(group_id), list[str]()
+            partitions = self._initialized(group_id)
         else:
-            known = [(topics[name], requested[name]) for name in sliced(requested) if name in topics]
-            partitions = {topic.topic_id: _existing(topic, some) for topic, some in sliced(known)}
-            names = [name for name in sliced(requested) if name not in topics]
+            known = ((topics[name], some) for name, some in requested.items() if name in topics)
+            partitions = {topic.topic_id: _existing(topic, sliced(some)) for topic, some in known}
 
         def build(summaries: ShareSummaries) -> DescribedTopics:
             found = [self._described_topic(*one, sliced) for one in sliced(summaries.items())]
@@ -60,13 +62,14 @@ class ShareOffsets:
                 return found
             for topic in sliced(found):
                 there = summaries[topic.topic_id]
-                missing = (index for index in requested.get(topic.topic_name, ()) if index not in there)
-                topic.partitions += _without_offsets(missing)
+                wanted = sliced(requested.get(topic.topic_name, ()))
+                topic.partitions += _without_offsets(index for index in wanted if index not in there)
             return found + [
                 describe_api.DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=name, partitions=_without_offsets(requested[name])
+                    topic_name=name, partitions=_without_offsets(sliced(some))
                 )
-                for name in sliced(names)
+                for name, some in requested.items()
+                if name not in topics
             ]
 
         if partitions:
