@@ -54,20 +54,20 @@ def _respond(
     response = build()
     if not response.error_code:
         failed = [topic for topic in failed if topic.partitions]
-        response.responses = ctx.array(_once(ctx.sliced(chain(failed, response.responses))))
+        response.responses = ctx.array(_once(ctx, chain(failed, response.responses)))
     partitions = (one for topic in response.responses for one in ctx.sliced(topic.partitions))
     ctx.error_code = response.error_code or next((one.error_code for one in partitions if one.error_code), 0)
     return response
 
 
 def _once(
-    topics: Iterable[api.AlterShareGroupOffsetsResponseTopic],
+    ctx: RequestContext, topics: Iterable[api.AlterShareGroupOffsetsResponseTopic]
 ) -> Collection[api.AlterShareGroupOffsetsResponseTopic]:
     found: dict[str, api.AlterShareGroupOffsetsResponseTopic] = {}
-    for topic in topics:
+    for topic in ctx.sliced(topics):
         first = found.setdefault(topic.topic_name, topic)
         if first is not topic:
-            first.partitions += topic.partitions
+            first.partitions.extend(ctx.sliced(topic.partitions))
     return found.values()
 
 

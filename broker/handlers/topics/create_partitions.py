@@ -67,7 +67,7 @@ def _create(
 ) -> api.CreatePartitionsTopicResult:
     cluster = broker.cluster
     assignments = requested.assignments
-    brokers = None if assignments is None else [assignment.broker_ids.copy() for assignment in assignments]
+    brokers = None if assignments is None else [[*assignment.broker_ids] for assignment in assignments]
     topic = broker.metadata.topics.get(requested.name)
     if topic is None:
         return _failed(ctx, requested.name, _UNKNOWN)

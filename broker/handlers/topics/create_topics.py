@@ -62,7 +62,7 @@ def _without_configs(result: api.CreatableTopicResult, hidden: Collection[str]) 
 
 
 def _new_topic(ctx: RequestContext, requested: api.CreatableTopic) -> NewTopic:
-    assignments = ctx.array((one.partition_index, one.broker_ids.copy()) for one in requested.assignments)
+    assignments = ctx.array((one.partition_index, [*one.broker_ids]) for one in requested.assignments)
     return NewTopic(
         requested.name,
         requested.num_partitions,
