@@ -139,8 +139,8 @@ def main() -> int:
         return 0
     counts = _measure_and_print(arguments.only, before)
     if arguments.write:
-        again = _measure_and_print(arguments.only, before)
-        counts = {name: (count + again[name]) // 2 for name, count in counts.items()}
+        again = _measure_and_print(arguments.only, before, moved=1)
+        counts = {name: min(count, again[name]) for name, count in counts.items()}
         kept = {} if recorded.get("build") != build() else recorded
         kept |= {"build": build(), counter.name: before | counts}
         path.write_text(json.dumps(kept, indent=2) + "\n")

@@ -100,20 +100,19 @@ class Exchange:
         route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
         charge = route.charge
         verdict = charge(ctx, outcome)
-        if isinstance(verdict, tuple):  # encoded
+        if verdict is None:
+            body = []
+            if ctx.long is not None:
+                body = ctx.encode(outcome)
+            elif outcome is not NO_RESPONSE:
+                encode = route.encode
+                encode(outcome, body)
+            self._send(ctx, body)
+        elif isinstance(verdict, tuple):  # encoded
             body, size = verdict
             self._send(ctx, body, size)
-            return
-        if verdict is not None:
+        else:
             self._carry_out(ctx, verdict)
-            return
-        body = []
-        if ctx.long is not None:
-            body = ctx.encode(outcome)
-        elif outcome is not NO_RESPONSE:
-            encode = route.encode
-            encode(outcome, body)
-        self._send(ctx, body)
 
     def _carry_out(self, ctx: RequestContext, verdict: Verdict | HeldRead) -> None:
         if isinstance(verdict, HeldRead):

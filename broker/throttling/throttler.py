@@ -28,6 +28,7 @@ from sluice.broker.requests.context import NO_RESPONSE, FetchOutcome, Outcome, R
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
@@ -180,7 +181,10 @@ class Throttler:
         quotas, session = self.quotas, ctx.session
         by_size = quotas.fetch
         fetch = None
-        if isinstance(outcome, FetchOutcome):
+        response: Message
+        if type(outcome) is FetchResponse:  # first: other classes are slower to exclude
+            response = outcome
+        elif isinstance(outcome, FetchOutcome):
             fetch, response = outcome, outcome.response
         elif isinstance(outcome, HeldRead):  # charged already
             return outcome
