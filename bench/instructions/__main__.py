@@ -23,8 +23,8 @@ from bench.wire_client import Client, metadata
 
 # A change beyond this is reported. Counts differ by up to 0.7 % on a busy machine, and by 0.1 % otherwise.
 TOLERANCE = 0.01
-# Measurements after one that differs, each with other addresses: attributes whose names' addresses share an entry of
-# CPython's cache cost 1,000 instructions of each request.
+# Measurements after one that differs, each at other addresses: names that share an entry of CPython's attribute cache
+# cost 1,000 instructions of each request.
 _REPETITIONS = 3
 # A lap is repeated until its two lowest counts agree within this; a timer of the loop in a lap adds up to 1 %.
 _AGREEMENT = 0.001
@@ -41,10 +41,7 @@ def build() -> str:
 
 
 def measure(counter: Counter, only: str = "", moved: int = 0) -> Iterator[tuple[str, int]]:
-    """Yield the names of measurements, and their instructions, per request where there are requests.
-
-    Addresses are those after `moved` further objects of each size.
-    """
+    """Yield names and instructions, of one request where there are several; `moved` objects of each size come first."""
     compile_all = [sys.executable, "-m", "compileall", "-q", "sluice", "broker", "protocol", "purgatory", "quotas"]
     subprocess.run(compile_all, cwd=_FOLDER.parent.parent, check=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
