@@ -50,11 +50,14 @@ class ShareOffsets:
         requested: by topic name, in a dict that pauses if it is long; None for all initialized ones
         """
         topics = self._cluster.topics
+        known: dict[str, Topic] = {}  # now: topics may be created or deleted before `build`
         if requested is None:
             partitions = self._initialized(group_id)
         else:
-            known = ((topics[name], some) for name, some in requested.items() if name in topics)
-            partitions = {topic.topic_id: _existing(topic, sliced(some)) for topic, some in known}
+            known.update((name, topics[name]) for name in requested if name in topics)
+            partitions = {
+                topic.topic_id: _existing(topic, sliced(requested[name])) for name, topic in sliced(known.items())
+            }
 
         def build(summaries: ShareSummaries) -> DescribedTopics:
             found = [self._described_topic(*one, sliced) for one in sliced(summaries.items())]
@@ -69,7 +72,7 @@ class ShareOffsets:
                     topic_name=name, partitions=_without_offsets(sliced(some))
                 )
                 for name, some in requested.items()
-                if name not in topics
+                if name not in known
             ]
 
         if partitions:

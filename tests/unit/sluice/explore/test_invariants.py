@@ -70,7 +70,7 @@ async def aborting(run: Run) -> None:
 
 
 def continuing(*, reads_it: bool) -> Program:
-    """Return a program that writes and processes a record while an invariant reads slowly, the record too or not."""
+    """Return a program that writes and processes a record during a slow read of an invariant, which reads it or not."""
 
     async def program(run: Run) -> None:
         async def application() -> None:

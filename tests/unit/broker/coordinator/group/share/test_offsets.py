@@ -6,6 +6,7 @@ import pytest
 
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import move_leader, pictured, reload_groups
@@ -110,6 +111,19 @@ def test_unknown_offsets_are_described_as_missing(
     stage: Stage, topics: dict[str, list[int]] | None, expected: dict[str, list[tuple[int, int, int, int]]]
 ) -> None:
     assert stage.describe(topics) == expected
+
+
+def test_topic_that_is_created_during_the_read_is_described_as_missing(stage: Stage) -> None:
+    stage.emptied()
+    read = stage.persister.read_summary
+
+    def creating(*arguments: Any) -> None:
+        stage.broker.cluster.create(NewTopic("new", 1, 1))
+        read(*arguments)
+
+    vars(stage.persister)["read_summary"] = creating
+    missing = [(0, -1, -1, NO_ERROR)]
+    assert stage.describe({"t": [0], "new": [0]}) == {"t": missing, "new": missing}
 
 
 def test_failed_read_is_described_as_missing(stage: Stage) -> None:
